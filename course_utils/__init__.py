@@ -1,0 +1,1 @@
+"""The helper package of the course "From Tool Calls to Agents"."""

@@ -1,0 +1,1 @@
+"""The small world that the tools of the course act on."""
