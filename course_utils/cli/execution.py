@@ -132,7 +132,6 @@ def _kernel_manager_class() -> type:
     """Kernel managers that start this interpreter, whatever kernels the user has installed."""
     from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
     from jupyter_client.manager import AsyncKernelManager
-    from traitlets import default
 
     class ThisPython(KernelSpecManager):
         def get_kernel_spec(self, kernel_name):
@@ -142,9 +141,8 @@ def _kernel_manager_class() -> type:
             return KernelSpec(argv=launch, display_name="Python 3", language="python")
 
     class ThisPythonsKernels(AsyncKernelManager):
-        @default("kernel_spec_manager")
-        def _kernel_spec_manager_default(self):
-            return ThisPython(parent=self)
+        def __init__(self, **settings):
+            super().__init__(kernel_spec_manager=ThisPython(), **settings)
 
     return ThisPythonsKernels
 
