@@ -14,7 +14,7 @@ from course_utils.world.problems import BadValue, NotFound, WorldError
 def test_the_same_email_without_a_key_goes_out_twice():
     outbox = Outbox()
     outbox.send("Ana", "Take a jacket.")
-    outbox.send("Ana", "Take a jacket.")
+    outbox.send_email("Ana", "Take a jacket.")
     assert outbox.count() == 2
 
 

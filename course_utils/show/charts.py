@@ -11,6 +11,7 @@ from course_utils.show.view import TEXT, View, safe
 
 WIDTH = 640
 ROW = 28
+UNITS = 7  # what a letter of the 13-unit font needs, at most on average
 # Each line of a chart differs by dash and marker too, so that colour is never the only signal.
 SERIES = (
     ("var(--jp-brand-color1, #1976d2)", "", "●"),
@@ -56,26 +57,32 @@ def bars(
         f"{label!s:<{wide}}  {number:>{wide_number}}  {'█' * round(24 * value / top)}".rstrip()
         for label, number, value in zip(labels, numbers, values, strict=True)
     ]
-    # 7 units a letter is what the 13-unit font needs at most on average.
-    left, right = min(260, 7 * wide + 12), 7 * wide_number + 12
-    scale = (WIDTH - left - right) / top
+    left = min(260, UNITS * wide + 12)
+    room = max(120, WIDTH - left - UNITS * wide_number - 12)
     shapes = []
     for place, (label, number, value) in enumerate(zip(labels, numbers, values, strict=True)):
-        middle = ROW * place + ROW / 2
-        end = left + scale * (max(value, spans[place][1]) if spans else value)
-        shapes += [
-            f'<text x="{left - 8}" y="{middle + 4:g}" text-anchor="end">{safe(label)}</text>',
-            f'<rect x="{left}" y="{middle - 9:g}" width="{scale * value:.1f}" height="18" '
-            f'style="fill: {SERIES[0][0]}"/>',
-            f'<text x="{end + 8:.1f}" y="{middle + 4:g}">{safe(number)}</text>',
-        ]
-        if spans:
-            low, high = (left + scale * limit for limit in spans[place])
-            shapes.append(
-                f'<path d="M{low:.1f} {middle - 5:g}v10m0 -5H{high:.1f}m0 -5v10" '
-                'fill="none" stroke="currentColor" stroke-width="1.5"/>'
-            )
+        low, high = spans[place] if spans else (value, value)
+        ends = [room * (each / top) for each in (value, low, high)]
+        shapes += _bar(place, str(label), number, left, ends)
     return View("\n".join(text), _figure(shapes, ROW * len(labels), caption, alt))
+
+
+def _bar(place: int, label: str, number: str, left: int, ends: list[float]) -> list[str]:
+    middle, fits = ROW * place + ROW / 2, (left - 12) // UNITS
+    name = label if len(label) <= fits else f"{label[: fits - 1]}…"
+    length, low, high = ends
+    shapes = [
+        f'<text x="{left - 8}" y="{middle + 4:g}" text-anchor="end">{safe(name)}</text>',
+        f'<rect x="{left}" y="{middle - 9:g}" width="{length:.1f}" height="18" '
+        f'style="fill: {SERIES[0][0]}"/>',
+        f'<text x="{left + max(length, high) + 8:.1f}" y="{middle + 4:g}">{safe(number)}</text>',
+    ]
+    if low < high:
+        shapes.append(
+            f'<path d="M{left + low:.1f} {middle - 5:g}v10m0 -5H{left + high:.1f}m0 -5v10" '
+            'fill="none" stroke="currentColor" stroke-width="1.5"/>'
+        )
+    return shapes
 
 
 def lines(
@@ -141,8 +148,8 @@ def _point(
 ) -> tuple[float, float]:
     span = (places[-1] - places[0]) or 1
     top = max(max(values) for values in series.values()) or 1
-    across = LEFT + (RIGHT - LEFT) * (place - places[0]) / span
-    return across, BOTTOM - (BOTTOM - TOP) * value / top
+    across = LEFT + (RIGHT - LEFT) * ((place - places[0]) / span)
+    return across, BOTTOM - (BOTTOM - TOP) * (value / top)
 
 
 def _axes(

@@ -74,7 +74,7 @@ class Office:
     # -- side effects ----------------------------------------------------------------------------
 
     def pay_invoice(self, invoice_id: str, amount_eur: float, key: str | None = None) -> str:
-        """Pay an amount on an invoice. A bank does not ask whether it was paid before.
+        """Pay an amount on an invoice.
 
         Args:
             invoice_id: The invoice number: INV- and six digits.
@@ -82,6 +82,7 @@ class Office:
             key: Idempotency key: repeated with the same key, the payment happens once.
         """
         self._invoice(invoice_id)
+        # Like a bank, it does not ask whether the invoice was paid before: that is what keys do.
         data = {"invoice_id": invoice_id, "cents": _cents(amount_eur)}
         row = self._effects.record("payment", data, key=key)
         return f"Payment {row['number']}: {row['cents'] / 100:.2f} EUR on {invoice_id}."

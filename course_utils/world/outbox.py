@@ -36,6 +36,16 @@ class Outbox:
         self._effects.record("email", {"to": to, "text": text}, key=key)
         return f"Sent to {to}."
 
+    def send_email(self, to: str, text: str) -> str:
+        """Send an e-mail to one person.
+
+        Args:
+            to: The name or the address of the person.
+            text: The text of the e-mail.
+        """
+        # The same as send() without a key: as a tool, it is all that a model should see.
+        return self.send(to, text)
+
     def sent(self) -> list[dict[str, Any]]:
         """Return the e-mails in the order of sending, as rows with to, text and key."""
         return [
