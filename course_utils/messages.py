@@ -59,7 +59,9 @@ class Message:
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
-            raise CourseError(f"A message's role must be one of {', '.join(ROLES)}, not {self.role!r}.")
+            raise CourseError(
+                f"A message's role must be one of {', '.join(ROLES)}, not {self.role!r}."
+            )
         if not isinstance(self.content, str):
             raise CourseError(
                 f"A message's content must be text, not {type(self.content).__name__}: "
