@@ -305,12 +305,12 @@ def _strict_json(source: str) -> Any:
         raise _Unusable("invalid_json", f"more than {MAX_DEPTH} brackets are nested")
     try:
         value = json.loads(source, parse_constant=no_constant, object_pairs_hook=no_repeats)
-        json.dumps(value, ensure_ascii=False).encode()
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
         raise _Unusable("invalid_json", "an escape stands for half a character") from error
     except json.JSONDecodeError as error:
         raise _Unusable("invalid_json", error.msg) from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits
+    except (ValueError, RecursionError) as error:  # 1e999, or thousands of digits
         raise _Unusable("invalid_json", "it is too large to read") from error
     return value
 

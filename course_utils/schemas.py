@@ -239,7 +239,8 @@ def resolve(root: dict[str, Any], ref: str) -> Any:
 def with_defaults(value: Any, schema: Any, root: dict[str, Any]) -> Any:
     """Return a copy of a JSON value in which absent keys have the schema's defaults."""
     if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
-        schema = {**resolve(root, schema["$ref"]), **schema, "$ref": None}
+        target = resolve(root, schema["$ref"])
+        schema = {**target, **schema, "$ref": None} if isinstance(target, dict) else {}
     if not isinstance(schema, dict):
         return value
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
