@@ -67,13 +67,7 @@ def parser() -> argparse.ArgumentParser:
     _add(verbs, "run", "execute copies of the notebooks; the stored ones stay as they are", "*")
     _add(verbs, "test", "lint, unit tests, and every notebook against its stored outputs", "*")
     _add(verbs, "lab", "open JupyterLab on the course map", None)
-    fetch = _add(verbs, "fetch", "download the weights of a model and check them", None)
-    fetch.add_argument(
-        "models",
-        nargs="*",
-        metavar="MODEL",
-        help="a name from data/models.toml (default: qwen2.5-coder-1.5b)",
-    )
+    _delegated(verbs, "fetch", "download the weights of a model and check them")
     _add(verbs, "live", "fetch the weights, then run the notebooks on live replies", "*")
     execute = _add(verbs, "execute", "re-execute notebooks in place and normalise them", "*")
     execute.add_argument(
@@ -87,10 +81,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="keep the recordings there are; ask only for what is missing",
     )
-    verify = verbs.add_parser(
-        "verify", help="prove the recordings against the weights", add_help=False
-    )
-    verify.add_argument("rest", nargs=argparse.REMAINDER)
+    _delegated(verbs, "verify", "prove the recordings against the weights")
     _add(verbs, "lock", "(maintainers) rebuild requirements.lock from pyproject.toml", None)
     return top
 
@@ -111,3 +102,9 @@ def _add(verbs, verb: str, summary: str, notebooks: str | None) -> argparse.Argu
             help="notebook numbers, such as 01" + (" (default: all)" if notebooks == "*" else ""),
         )
     return sub
+
+
+def _delegated(verbs, verb: str, summary: str) -> None:
+    """Add a verb whose own module reads its arguments, --help included."""
+    sub = verbs.add_parser(verb, help=summary, add_help=False, prefix_chars="\0")
+    sub.add_argument("rest", nargs="*")

@@ -13,15 +13,19 @@ LOAD = re.compile(r"\bload\(\s*(?:name\s*=\s*)?(?:[\"']([^\"']+)[\"'])?")
 
 
 def fetch_verb(arguments: Namespace) -> int:
-    """Download the named models, or the course's main one."""
-    fetch_all(arguments.models or [DEFAULT_MODEL])
-    return 0
+    """Download a model, by default the course's main one."""
+    from course_utils.models.fetch import fetch_main
+
+    return fetch_main(arguments.rest)
 
 
 def live_verb(arguments: Namespace) -> int:
     """Fetch what the chosen notebooks load, then run them on live replies."""
+    from course_utils.models.fetch import fetch
+
     notebooks = places.choose(arguments.notebooks)
-    fetch_all(sorted({name for path in notebooks for name in models_in(path)}))
+    for name in sorted({name for path in notebooks for name in models_in(path)}):
+        fetch(name)  # at once, if the file is here already
     return run(notebooks, {"COURSE_MODEL": "live"})
 
 
@@ -30,14 +34,6 @@ def verify_verb(arguments: Namespace) -> int:
     from course_utils.models.verify import verify_main
 
     return verify_main(arguments.rest)
-
-
-def fetch_all(names: list[str]) -> None:
-    """Fetch models one after the other; one that is there already takes no time."""
-    from course_utils.models.fetch import fetch
-
-    for name in names:
-        print(f"{name}: {fetch(name)}")
 
 
 def models_in(notebook: Path) -> set[str]:
