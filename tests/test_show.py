@@ -203,6 +203,14 @@ def test_lines_differ_by_more_than_colour_and_carry_their_names():
     assert repr(view).splitlines()[-1].split() == ["3", "40", "14"]
 
 
+def test_names_of_curves_that_end_together_do_not_overlap():
+    view = lines({"a": [1, 9], "b": [2, 9], "c": [3, 9]}, "Growth", "All the same.")
+    texts = svg(view).findall(".//{*}text")
+    heights = sorted(float(t.get("y")) for t in texts if str(t.text).endswith(": 9"))
+    assert len(heights) == 3
+    assert all(b - a >= 15 for a, b in zip(heights, heights[1:], strict=False))
+
+
 def test_a_higher_number_is_drawn_higher():
     points = svg(lines({"a": [1, 3]}, "c", "a")).find(".//{*}polyline").get("points").split()
     first, last = ([float(part) for part in point.split(",")] for point in points)

@@ -120,7 +120,7 @@ def lines(
         raise CourseError("x must hold one number or more, each larger than the one before.")
     rows = [list(row) for row in zip(places, *series.values(), strict=True)]
     text = table(rows, [x_label or "x", *series], caption).text
-    shapes = _axes(places, series, x_label, y_label)
+    shapes, ends = _axes(places, series, x_label, y_label), []
     for (name, values), (colour, dash, marker) in zip(series.items(), SERIES, strict=False):
         points = [_point(places, series, place, v) for place, v in zip(places, values, strict=True)]
         path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
@@ -133,9 +133,8 @@ def lines(
             f'style="fill: {colour}; font-size: 11px">{marker}</text>'
             for px, py in points
         ]
-        end_x, end_y = points[-1]
-        label = safe(f"{marker} {name}: {_number(values[-1])}")
-        shapes.append(f'<text x="{end_x + 10:.1f}" y="{end_y + 4:.1f}">{label}</text>')
+        ends.append((points[-1][1], f"{marker} {name}: {_number(values[-1])}"))
+    shapes += _end_labels(ends)
     return View(text, _figure(shapes, HEIGHT, caption, alt))
 
 
@@ -150,6 +149,15 @@ def _point(
     top = max(max(values) for values in series.values()) or 1
     across = LEFT + (RIGHT - LEFT) * ((place - places[0]) / span)
     return across, BOTTOM - (BOTTOM - TOP) * (value / top)
+
+
+def _end_labels(ends: list[tuple[float, str]]) -> list[str]:
+    # From the lowest curve up, each label at least a line above the one below it.
+    shapes, below = [], float("inf")
+    for height, label in sorted(ends, reverse=True):
+        below = min(height + 4, below - 16)
+        shapes.append(f'<text x="{RIGHT + 10}" y="{below:.1f}">{safe(label)}</text>')
+    return shapes
 
 
 def _axes(

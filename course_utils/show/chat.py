@@ -91,12 +91,14 @@ def _block(label: str, role: str, text: str) -> str:
     marked, position = [], 0
     for special in SPECIAL.finditer(text):
         marked.append(safe(text[position : special.start()]))
-        marked.append(f'<b style="color: {colour}">{safe(special.group())}</b>')
+        marked.append(f"<b>{safe(special.group())}</b>")
         position = special.end()
     marked.append(safe(text[position:]))
+    # The text keeps the theme's own colour: the role's colour is too pale for text in some themes.
+    tint = f"background: color-mix(in srgb, {colour} 12%, transparent)"
     return (
-        f'<div style="border-left: 4px solid {colour}; padding: 2px 10px; margin: 4px 0">'
-        f'<div style="font-weight: bold; color: {colour}">{safe(label)}</div>'
+        f'<div style="border-left: 6px solid {colour}; {tint}; padding: 2px 10px; margin: 4px 0">'
+        f'<div style="{TEXT}; font-weight: bold">{safe(label)}</div>'
         f'<pre style="{TEXT}; {CODE}; white-space: pre-wrap; margin: 0; background: none">'
         f"{''.join(marked)}</pre></div>"
     )

@@ -77,8 +77,6 @@ class WeatherService:
         self._server: _Server | None = None
         self.reset()
 
-    # -- switching faults ------------------------------------------------------------------------
-
     def fail_next(
         self, times: int = 1, status: int | str = 503, retry_after: int | None = None
     ) -> None:
@@ -106,8 +104,6 @@ class WeatherService:
             self._next: deque[Fault] = deque()
             self._always: Fault | None = None
 
-    # -- asking ----------------------------------------------------------------------------------
-
     @property
     def url(self) -> str:
         """The address of the running service; the port is a free one, different every time."""
@@ -124,8 +120,6 @@ class WeatherService:
             city: The name of the city in Latin letters, such as Paris.
         """
         return get_weather(city, self.url, self.timeout_s)
-
-    # -- running ---------------------------------------------------------------------------------
 
     def start(self) -> WeatherService:
         """Start the server in a thread of its own."""
