@@ -166,7 +166,8 @@ class Reply:
     `origin` is *recorded*, *live* or *scripted*. Token counts are exact for local models;
     `cached_tokens` is how much of the prompt a prefix cache would have had already: the longest
     common prefix with the previous prompt of the same model object. `alternatives` holds, for each
-    token of the reply, the most likely candidates if they were asked for.
+    token of the reply, the most likely candidates if they were asked for. `opaque` is what a
+    provider wants back with the message.
 
     >>> Reply("Hello!", origin="scripted", model="by hand").message().role
     'assistant'
@@ -184,10 +185,12 @@ class Reply:
     finish_reason: str = "stop"
     alternatives: tuple[tuple[Alternative, ...], ...] = field(default=(), repr=False)
     ids: tuple[int, ...] = field(default=(), repr=False)
+    opaque: Any = field(default=None, repr=False)
 
     def message(self) -> Message:
         """The reply as the next message of the conversation."""
-        return Message("assistant", self.content if self.tool_calls else self.text, self.tool_calls)
+        text = self.content if self.tool_calls else self.text
+        return Message("assistant", text, self.tool_calls, opaque=self.opaque)
 
     def label(self) -> str:
         """Origin, model, token counts and finish reason in one line."""

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from course_utils.errors import CourseError
 from course_utils.messages import Message, Reply
@@ -15,6 +15,9 @@ from course_utils.models.seam import Generation, Request, canonical_grammar
 from course_utils.models.source import Source, chosen_mode
 from course_utils.parsing import parse
 from course_utils.tools import Tool
+
+if TYPE_CHECKING:
+    from course_utils.models.server import ServerModel
 
 Conversation = Sequence[Message | dict[str, Any]]
 Tools = Sequence[Tool | dict[str, Any]]
@@ -126,21 +129,22 @@ class CourseModel:
         return reply
 
 
-def load(name: str = "qwen2.5-coder-1.5b", mode: str | None = None) -> CourseModel:
-    """A model of the catalogue by name.
+def load(name: str = "qwen2.5-coder-1.5b", mode: str | None = None) -> CourseModel | ServerModel:
+    """A model of the catalogue by name, or a model on a server.
 
-    `mode` is auto (recorded replies first, the live model for new prompts), recorded, or live;
-    left out, the environment variable COURSE_MODEL decides, and auto without it. Raises
-    CourseError for an unknown name or mode. Loading is instant: weights are read at first need.
+    `mode` is auto (recorded replies first, the live model for new prompts), recorded, live, or the
+    address of an OpenAI-compatible server (`http://localhost:11434/v1` for Ollama); left out, the
+    environment variable COURSE_MODEL decides, and auto without it. Raises CourseError for an
+    unknown name or mode. Loading is instant: weights are read at first need.
 
     >>> load("qwen2.5-coder-0.5b").name
     'qwen2.5-coder-0.5b'
     """
     chosen = chosen_mode(mode)
     if chosen.startswith("http"):
-        raise CourseError(
-            "A model server as COURSE_MODEL is not supported yet: use auto, recorded or live."
-        )
+        from course_utils.models.server import ServerModel
+
+        return ServerModel(chosen, name)
     return CourseModel(Source(catalogue.spec(name), chosen))
 
 
