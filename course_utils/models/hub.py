@@ -55,10 +55,11 @@ class Hub:
         from huggingface_hub import get_hf_file_metadata
 
         # The files are public; without a token an expired one of the user cannot get in the way.
+        # The client's own limit is longer, only so that it ends at all after we gave up on it.
         found = within(
             self.patience,
             lambda: get_hf_file_metadata(
-                url, token=False, timeout=self.patience, endpoint=self.endpoint
+                url, token=False, timeout=2 * self.patience, endpoint=self.endpoint
             ),
         )
         if found.size is not None and found.size != spec.bytes:

