@@ -9,10 +9,11 @@ from __future__ import annotations
 import difflib
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+if TYPE_CHECKING:  # the import takes a second, and only the type hints below need it
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
 
 TYPE_NAMES = {
     "string": "a string",

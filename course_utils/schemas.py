@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, get_type_hints
 
 import docstring_parser
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 from pydantic import ConfigDict, Field, create_model
 from pydantic.errors import PydanticUserError
 
@@ -201,6 +199,9 @@ def checked(parameters: Any, name: str) -> dict[str, Any]:
             f"not {type(parameters).__name__}."
         )
     parameters = {"type": "object", "properties": {}, **parameters}
+    from jsonschema import Draft202012Validator  # here, because its import takes a second
+    from jsonschema.exceptions import SchemaError
+
     checker = Draft202012Validator.FORMAT_CHECKER  # so that a broken pattern counts as well
     try:
         Draft202012Validator.check_schema(parameters, format_checker=checker)

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -89,6 +88,8 @@ class Tool:
         self._prepare(schemas.checked(copy.deepcopy(self.parameters), self.name))
 
     def _prepare(self, parameters: dict[str, Any]) -> None:
+        from jsonschema import Draft202012Validator  # here, because its import takes a second
+
         checker = Draft202012Validator.FORMAT_CHECKER
         validator = Draft202012Validator(parameters, format_checker=checker)
         signature = _signature_of(self.function)

@@ -3,12 +3,12 @@
 import socket
 
 import pytest
+from fault_server import FaultServer
 
 from course_utils.errors import CourseError
 from course_utils.messages import Message, ToolCall, user
 from course_utils.models import load
 from course_utils.models.server import NeedsTokens, ServerModel
-from fault_server import FaultServer
 
 SCHEMA = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 
