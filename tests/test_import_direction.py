@@ -1,0 +1,129 @@
+"""Imports inside the package point one way, and heavy libraries load only when they are used."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from course_utils.cli.places import ROOT
+
+PACKAGE = ROOT / "course_utils"
+# Each layer may import itself and the layers before it.
+LAYERS = [
+    {"errors", "messages"},
+    {"schemas", "arguments", "tools", "parsing", "trace", "memory"},
+    {"models"},
+    {"approval", "agent"},
+    {"injection", "evaluation", "show"},
+    {"widgets"},
+]
+APART = {"world", "sandbox", "exercises"}  # import nothing of the others but errors
+FREE = {"cli", "__main__", "__init__"}  # may import everything
+HEAVY = {
+    "torch",
+    "transformers",
+    "smolagents",
+    "xllamacpp",
+    "langchain",
+    "langchain_core",
+    "langgraph",
+    "matplotlib",
+    "playwright",
+}
+
+
+def part_of(path: Path, package: Path) -> str:
+    """The first name under course_utils: `models` for course_utils/models/chat.py."""
+    return path.relative_to(package).parts[0].removesuffix(".py")
+
+
+def imported_modules(tree: ast.AST) -> set[str]:
+    """The full names of the modules that a tree imports (`from a import b` counts as a and a.b)."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def allowed(part: str) -> set[str] | None:
+    """What a part of the package may import from it; None if everything."""
+    if part in FREE:
+        return None
+    if part in APART:
+        return {part, "errors"}
+    for index, layer in enumerate(LAYERS):
+        if part in layer:
+            return set().union(*LAYERS[: index + 1])
+    return set()
+
+
+def wrong_imports(path: Path, package: Path = PACKAGE) -> list[str]:
+    """Imports of the module at `path` that point the wrong way."""
+    may = allowed(part_of(path, package))
+    names = imported_modules(ast.parse(path.read_text(encoding="utf-8")))
+    parts = {name.split(".")[1] for name in names if name.startswith("course_utils.")}
+    known = set().union(*LAYERS, APART, FREE)
+    return sorted(parts & known - may) if may is not None else []
+
+
+def heavy_imports(path: Path) -> list[str]:
+    """Heavy libraries that the module at `path` imports while it is itself imported."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):  # what stands in functions runs later
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = []
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            node.body = []
+    return sorted({name.split(".")[0] for name in imported_modules(tree)} & HEAVY)
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_module_imports_only_what_is_below_it(path):
+    assert allowed(part_of(path, PACKAGE)) != set(), "name this module's layer in this test"
+    assert wrong_imports(path) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_module_loads_no_heavy_library(path):
+    assert heavy_imports(path) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "source", "found"),
+    [
+        ("tools", "from course_utils.models import load", ["models"]),
+        ("tools", "from course_utils import agent", ["agent"]),
+        ("tools", "def f():\n    import course_utils.agent", ["agent"]),
+        ("world", "from course_utils.messages import Message", ["messages"]),
+        ("show", "from course_utils.widgets import x", ["widgets"]),
+        ("world", "from course_utils.errors import CourseError", []),
+        ("agent", "from course_utils.tools import run_call", []),
+        ("cli", "from course_utils.widgets import x", []),
+    ],
+)
+def test_wrong_direction_is_found(tmp_path, part, source, found):
+    module = tmp_path / f"{part}.py"
+    module.write_text(source)
+    assert wrong_imports(module, tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import torch", ["torch"]),
+        ("from transformers.utils import x", ["transformers"]),
+        ("class A:\n    import smolagents", ["smolagents"]),
+        ("def f():\n    import torch", []),
+        ("if TYPE_CHECKING:\n    import torch", []),
+    ],
+)
+def test_heavy_import_at_top_level_is_found(tmp_path, source, found):
+    module = tmp_path / "module.py"
+    module.write_text(source)
+    assert heavy_imports(module) == found
