@@ -21,8 +21,8 @@ def record_verb(arguments: Namespace) -> int:
     return max(codes)
 
 
-def record(notebook: Path, missing_only: bool = False, folder: Path = places.RECORDINGS) -> int:
-    """Run a notebook and its solutions live and replace `folder`/<stem>.jsonl.
+def record(notebook: Path, missing_only: bool = False, folder: Path | None = None) -> int:
+    """Run a notebook and its solutions live and replace its recordings, `folder`/<stem>.jsonl.
 
     With `missing_only` the replies already recorded are kept and only the others are asked
     for. If a cell fails, the old file stays as it was and 1 is returned.
@@ -43,18 +43,29 @@ def record(notebook: Path, missing_only: bool = False, folder: Path = places.REC
             print(f"The recordings of {notebook.stem} stay as they were.")
             return 1
         lines = merge(collected.read_text(encoding="utf-8") if collected.exists() else "")
-        _replace(folder / f"{notebook.stem}.jsonl", lines)
+        _replace((folder or places.RECORDINGS) / f"{notebook.stem}.jsonl", lines)
     return 0
 
 
 def merge(text: str) -> list[str]:
-    """JSON lines sorted by their "key", one line for each key (a repeated one is the same reply).
+    """JSON lines sorted by their "key", one line for each key.
+
+    A key that comes twice is the same reply; the line with more candidates per token is kept.
 
     >>> merge('{"key": "b"}\\n{"key": "a"}\\n{"key": "b"}\\n')
     ['{"key": "a"}', '{"key": "b"}']
     """
-    by_key = {json.loads(line)["key"]: line for line in text.splitlines() if line.strip()}
+    by_key: dict[str, str] = {}
+    for line in filter(str.strip, text.splitlines()):
+        key = json.loads(line)["key"]
+        if key not in by_key or _alternatives(line) > _alternatives(by_key[key]):
+            by_key[key] = line
     return [by_key[key] for key in sorted(by_key)]
+
+
+def _alternatives(line: str) -> int:
+    """How many candidates per token a record keeps."""
+    return max(map(len, json.loads(line).get("alternatives", ())), default=0)
 
 
 def _replace(target: Path, lines: list[str]) -> None:
