@@ -21,6 +21,7 @@ from course_utils.messages import ToolCall
 from course_utils.parsing import ParseError, parse
 from course_utils.tools import Tool, by_name
 
+PROMPTS = Path(__file__).parents[1] / "data" / "prompts"
 OUTCOMES = (
     "valid",
     "wrong tool",
