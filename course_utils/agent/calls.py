@@ -1,0 +1,266 @@
+"""From the calls of a reply to exactly one result each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from course_utils.agent.limits import Limits, StopReason
+from course_utils.agent.repeats import Repeats, Writes
+from course_utils.agent.stop import Stop
+from course_utils.agent.toolbox import Toolbox
+from course_utils.approval import Decision, Gate, audit_row, same_value
+from course_utils.messages import ToolCall
+from course_utils.tools import Tool, failure
+from course_utils.trace import (
+    Asked,
+    Began,
+    Cleared,
+    Decided,
+    Observed,
+    Replied,
+    Told,
+    Trace,
+    call_text,
+)
+
+UNREADABLE = "(unreadable)"  # stands for the name of the tool in the count of repeats
+
+
+class Calls:
+    """Runs the calls of a reply, one after the other.
+
+    For each call: is it possible, was it done before, may it run, run it, write down its result,
+    notice repeats. A write is announced in the trace before it runs (`Began`), so that a crash in
+    the middle leaves a question and not a second effect.
+    """
+
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        trace: Trace,
+        gate: Gate | None,
+        limits: Limits,
+        time_left: Callable[[], float],
+    ) -> None:
+        self.toolbox, self.trace, self.gate, self.limits = toolbox, trace, gate, limits
+        self.time_left = time_left
+        self.repeats, self.writes = Repeats(), Writes()
+        for event in trace.of(Observed, Told):
+            if isinstance(event, Told):
+                self.repeats.add(event.step, ToolCall("", UNREADABLE, {}), event.text)
+            elif event.source != "not_run":
+                self.repeats.add(event.step, event.call, event.content)
+                self.writes.add(event)
+
+    def run_open_calls(self, said: Replied) -> None:
+        """Give each call of the reply that has none yet its result."""
+        calls = self.trace.open_calls()
+        for call in calls:
+            if self.time_left() <= 0:
+                detail = f"The time limit of {self.limits.max_seconds:g} s is over."
+                raise Stop(StopReason.TIME, detail)
+            last = call is calls[-1]
+            self.observe(self.result(said.step, call), said.unreadable if last else ())
+
+    def result(self, step: int, call: ToolCall) -> Observed:
+        """The result of one call, without the notes about repeats."""
+        fault = self.toolbox.fault(call)
+        if fault is not None:
+            return Observed(step, call, fault, ok=False, source="refused")
+        tool = self.toolbox.get(call.name)
+        began = self._began(step, call)
+        if began is not None and began.key is None:
+            raise Stop(
+                StopReason.UNKNOWN,
+                f"It is unknown whether {call_text(began.call)} took effect: the program ended "
+                "while it ran. Look, then settle it and resume.",
+            )
+        if began is not None:
+            return self._run(step, began.call, tool)  # with the same key: it happens once
+        done = self._done_before(step, call)
+        if done is not None:
+            return done
+        if self.gate is not None:
+            decision = self._decision(step, call, tool)
+            if decision.action in ("reject", "abort"):
+                return self._rejected(step, call, decision)
+            if decision.arguments is not None:
+                return self._run_modified(step, replace(call, arguments=decision.arguments), tool)
+        return self._run(step, call, tool)
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def _run(self, step: int, call: ToolCall, tool: Tool) -> Observed:
+        if (
+            self.gate is not None
+            and self.gate.dry_run
+            and (tool.effect != "read" or tool.open_world)
+        ):
+            text = json.dumps({"dry_run": True, "would_call": call_text(call)}, ensure_ascii=False)
+            return Observed(step, call, text, ok=True, source="dry_run")
+        key = self.toolbox.key(self.trace.start.run_id, call)
+        if tool.effect != "read":
+            self.trace.add(Began(step, call, key))
+        outcome = self.toolbox.run(call, key, self.time_left)
+        source = "ran" if outcome.ok or outcome.happened == "yes" else "failed"
+        return Observed(
+            step,
+            call,
+            outcome.content,
+            outcome.ok,
+            source,
+            happened=outcome.happened,
+            attempts=outcome.attempts,
+        )
+
+    def _run_modified(self, step: int, call: ToolCall, tool: Tool) -> Observed:
+        fault = self.toolbox.fault(call)
+        if fault is not None:
+            return Observed(step, call, fault, ok=False, source="refused")
+        note = f"Note: a person changed the arguments; what ran is {call_text(call)}."
+        return replace(self._run(step, call, tool), note=note)
+
+    def _began(self, step: int, call: ToolCall) -> Began | None:
+        """The announcement of this call by a process that did not live to write its result."""
+        found = None
+        for event in reversed(self.trace.events):
+            if isinstance(event, Replied):
+                break
+            if isinstance(event, Cleared) and event.call_id == call.id:
+                break
+            if isinstance(event, Began) and event.call.id == call.id:
+                found = event
+                break
+        return found
+
+    def _done_before(self, step: int, call: ToolCall) -> Observed | None:
+        before = self.writes.find(call)
+        if before is None:
+            return None
+        if before.happened == "yes":
+            return replace(
+                before,
+                step=step,
+                call=call,
+                source="stored",
+                attempts=(),
+                note=f"Note: this was done in step {before.step}; it was not done a second time.",
+            )
+        if self.toolbox.key(self.trace.start.run_id, call) is not None:
+            return None  # the key makes trying again safe
+        hint = (
+            f"It is not known whether the same call in step {before.step} took effect, so it is "
+            "not made again. Tell the user that somebody has to look."
+        )
+        text = failure(call, "unknown_outcome", hint).content
+        return Observed(step, call, text, ok=False, source="refused", happened="unknown")
+
+    # -- the gate --------------------------------------------------------------------------------
+
+    def _decision(self, step: int, call: ToolCall, tool: Tool) -> Decision:
+        kept = self._kept_decision(step, call, tool)
+        if kept is not None:
+            return kept
+        decision, rule = self.gate.review(step, call, tool)
+        if decision is None:
+            if not self._is_asked(step, call):
+                self.trace.add(Asked(step, call, rule, tool.effect, tool.open_world))
+            raise Stop(StopReason.WAITING, f"{call_text(call)} waits for a decision ({rule}).")
+        self.trace.add(audit_row(step, call, tool, decision, rule))
+        return decision
+
+    def _kept_decision(self, step: int, call: ToolCall, tool: Tool) -> Decision | None:
+        """A decision that was made while the run was paused, if it is about these arguments."""
+        for event in reversed(self.trace.events):
+            if isinstance(event, Replied):
+                return None
+            if not isinstance(event, Decided) or event.call_id != call.id:
+                continue
+            if event.action == "void":
+                return None
+            if event.tool == call.name and same_value(event.before, call.arguments):
+                changed = event.after if event.action == "modify" else None
+                return Decision(event.action, event.why, event.who, changed)
+            self.trace.add(
+                replace(
+                    event,
+                    tool=call.name,
+                    action="void",
+                    who="policy",
+                    why="The decision was about other arguments.",
+                    before=call.arguments,
+                    after=None,
+                )
+            )
+            return None
+        return None
+
+    def _is_asked(self, step: int, call: ToolCall) -> bool:
+        return any(event.step == step and event.call == call for event in self.trace.of(Asked))
+
+    def _rejected(self, step: int, call: ToolCall, decision: Decision) -> Observed:
+        why = f" The reason: {decision.why}" if decision.why else ""
+        hint = f"{call.name} was not run, {decision.who} said no.{why} Do not try it again."
+        event = Observed(
+            step, call, failure(call, "rejected", hint).content, ok=False, source="rejected"
+        )
+        if decision.action == "abort":
+            self.trace.add(event)
+            detail = f"{decision.who} stopped the run at {call_text(call)}.{why}"
+            raise Stop(StopReason.DENIED, detail)
+        return event
+
+    # -- results ---------------------------------------------------------------------------------
+
+    def observe(self, event: Observed, unreadable: tuple[str, ...] = ()) -> None:
+        """Write down a result, with notes about repeats, and stop if there are too many."""
+        repeat = self.repeats.add(event.step, event.call, event.content)
+        self.writes.add(event)
+        notes = [event.note] if event.note else []
+        if repeat.count > 1 and event.source != "stored":
+            notes.append(
+                f"Note: this call was already made in step {repeat.since}, with the same result. "
+                "Use the result, or do something else."
+            )
+        if repeat.near is not None:
+            notes.append(
+                f"Note: almost the same call was made in step {repeat.near}, with the same result."
+            )
+        if unreadable:
+            notes.append(f"Note: another call could not be read. {' '.join(unreadable)}")
+        self.trace.add(replace(event, note="\n".join(notes)) if notes else event)
+        most = self.limits.max_repeats
+        if most is not None and repeat.count > most:
+            self._too_often(event, repeat.count)
+
+    def tell_unreadable(self, said: Replied) -> None:
+        """Answer a reply whose only calls could not be read."""
+        hint = " ".join(said.unreadable)
+        text = failure(ToolCall("", UNREADABLE, {}), "unreadable_call", hint).content
+        self.trace.add(Told(said.step, text))
+        repeat = self.repeats.add(said.step, ToolCall("", UNREADABLE, {}), text)
+        most = self.limits.max_repeats
+        if most is not None and repeat.count > most:
+            detail = f"The model wrote a call that cannot be read {repeat.count} times in a row."
+            raise Stop(StopReason.REPEATS, detail)
+
+    def _too_often(self, event: Observed, count: int) -> None:
+        if event.source == "rejected":
+            detail = f"{call_text(event.call)} was rejected {count} times."
+            raise Stop(StopReason.DENIED, detail)
+        detail = f"{call_text(event.call)} was called {count} times with the same result."
+        raise Stop(StopReason.REPEATS, detail)
+
+    def leave_no_call_open(self, stop: Stop) -> None:
+        """When a run stops in the middle of a step, its other calls get a result too.
+
+        Not when it only pauses: then they are still to be run.
+        """
+        if stop.reason in (StopReason.WAITING, StopReason.UNKNOWN):
+            return
+        last = self.trace.last_reply
+        for call in self.trace.open_calls():
+            text = failure(call, "not_run", f"The run stopped before this call: {stop.detail}")
+            self.trace.add(Observed(last.step, call, text.content, ok=False, source="not_run"))

@@ -1,0 +1,193 @@
+"""The tools of one run: checking a call, running it, and turning what comes of it into data."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from course_utils.agent.limits import Limits
+from course_utils.agent.worker import Worker
+from course_utils.approval import canonical
+from course_utils.errors import CourseError
+from course_utils.messages import ToolCall
+from course_utils.retry import (
+    RetryPolicy,
+    call_with_retry,
+    error_code,
+    is_transient,
+    retry_after,
+    status_of,
+)
+from course_utils.tools import Tool, by_name, content, failure
+from course_utils.trace import Attempt
+
+KEY = "idempotency_key"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of running a tool; `happened` (yes, no, unknown) is about the world."""
+
+    content: str
+    ok: bool
+    happened: str
+    attempts: tuple[Attempt, ...] = ()
+
+
+class Toolbox:
+    """Tools by name, as the model is offered them and as they are run.
+
+    A tool with a parameter `idempotency_key` gets it from the loop; the model is not shown it.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        limits: Limits,
+        retry: RetryPolicy,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._tools = by_name(tools)
+        self._limits, self._retry, self._sleep = limits, retry, sleep
+        self._worker = Worker()
+        self._keyed = {name for name, tool in self._tools.items() if _takes_key(tool)}
+        self.offered = [_without_key(tool) for tool in self._tools.values()]
+        self._offered = {tool.name: tool for tool in self.offered}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools."""
+        return tuple(self._tools)
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of that name, if there is one."""
+        return self._offered.get(name)
+
+    def fault(self, call: ToolCall) -> str | None:
+        """The result of a call that cannot be run at all; None if it can.
+
+        >>> Toolbox([], Limits(), RetryPolicy()).fault(ToolCall("call_1", "now", {}))[:38]
+        '{"ok": false, "error": "unknown_tool",'
+        """
+        tool = self._offered.get(call.name)
+        if tool is None:
+            known = f"the available tools are {', '.join(self.names)}" if self.names else None
+            hint = f"There is no tool {call.name!r}; {known or 'none are available'}."
+            return failure(call, "unknown_tool", hint).content
+        problems = tool.validate(call.arguments)
+        if problems:
+            return failure(call, "invalid_arguments", " ".join(map(str, problems))).content
+        return None
+
+    def key(self, run_id: str, call: ToolCall) -> str | None:
+        """The idempotency key of a call, if its tool takes one.
+
+        It is made from the run, the tool and the arguments: the same write of the same run has the
+        same key however often it is retried, resumed or repeated.
+        """
+        if call.name not in self._keyed:
+            return None
+        text = f"{run_id}\n{call.name}\n{canonical(call.arguments)}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+    def run(
+        self, call: ToolCall, key: str | None, time_left: Callable[[], float] = lambda: float("inf")
+    ) -> Outcome:
+        """Run a checked call: with its time limit, again if that is safe and can help."""
+        tool = self._tools[call.name]
+        arguments = call.arguments if key is None else {**call.arguments, KEY: key}
+        failed: list[Attempt] = []
+
+        def once() -> Any:
+            seconds = self._limits.tool_seconds
+            return self._worker.call(lambda: tool.run(arguments), seconds)
+
+        # A write without a key is tried again only if it was surely refused the first time.
+        safe = tool.effect == "read" or key is not None
+        again = is_transient if safe else _refused_for_now
+        try:
+            value = call_with_retry(
+                once, self._retry, sleep=self._sleep, failed=failed, time_left=time_left, when=again
+            )
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also SystemExit: a tool must not end the program
+            return self._failure(call, tool, error, tuple(failed))
+        return self._success(call, tool, value, tuple(failed))
+
+    def close(self) -> None:
+        """Let the worker thread end."""
+        self._worker.close()
+
+    def _success(
+        self, call: ToolCall, tool: Tool, value: Any, failed: tuple[Attempt, ...]
+    ) -> Outcome:
+        happened = "" if tool.effect == "read" else "yes"
+        try:
+            text = content(value)
+        except CourseError as error:
+            text = failure(call, "unreadable_result", str(error)).content
+            return Outcome(text, False, happened, failed)
+        longest = self._limits.max_result_chars
+        if longest is not None and len(text) > longest:
+            hint = (
+                f"The call ran, but its result has {len(text):,} characters and at most "
+                f"{longest:,} are passed on. Ask for less. It begins: {text[: longest // 4]}"
+            )
+            text = failure(call, "result_too_large", hint).content
+            return Outcome(text, False, happened, failed)
+        return Outcome(text, True, happened, failed)
+
+    def _failure(
+        self, call: ToolCall, tool: Tool, error: BaseException, failed: tuple[Attempt, ...]
+    ) -> Outcome:
+        hint = str(error) or f"The tool failed with {type(error).__name__} and gave no reason."
+        happened = ""
+        if tool.effect != "read":
+            happened = "no" if _refused(error) else "unknown"
+        if happened == "unknown":
+            hint += " It is not known whether the call took effect."
+        if is_transient(error):
+            # The last try counts as well: the timeline of a trace shows all of them.
+            failed = (*failed, Attempt(error_code(error), 0.0))
+        return Outcome(failure(call, error_code(error), hint).content, False, happened, failed)
+
+
+def _refused_for_now(error: BaseException) -> bool:
+    return status_of(error) == 429 or (retry_after(error) is not None and is_transient(error))
+
+
+def _refused(error: BaseException) -> bool:
+    """Whether an error says that nothing was done: the course's refusals, bad values, 4xx."""
+    if is_transient(error):
+        return _refused_for_now(error)
+    status = status_of(error)
+    return isinstance(error, CourseError | ValueError) or 400 <= (status or 0) < 500
+
+
+def _takes_key(tool: Tool) -> bool:
+    if KEY in tool.parameters.get("properties", {}):
+        return True
+    try:
+        return KEY in inspect.signature(tool.function).parameters
+    except (TypeError, ValueError):  # no function, or one that does not tell
+        return False
+
+
+def _without_key(tool: Tool) -> Tool:
+    if KEY not in tool.parameters.get("properties", {}):
+        return tool
+    parameters = copy.deepcopy(tool.parameters)
+    del parameters["properties"][KEY]
+    required = [name for name in parameters.get("required", []) if name != KEY]
+    parameters["required"] = required
+
+    def offered(**arguments: Any) -> Any:
+        return tool.function(**arguments)
+
+    return replace(tool, parameters=parameters, function=offered)

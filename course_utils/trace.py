@@ -1,0 +1,404 @@
+"""What happened in a run: events in the order in which they happened, never changed afterwards.
+
+The state of an agent lives here and nowhere else. The conversation that the model is sent
+(`Trace.messages`), the table that a person reads (`Trace.rows`) and the list of decisions
+(`Trace.decisions`) are views: they are computed from the events. So saving a run is appending
+its events to a file, and resuming it is reading them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any
+
+from course_utils.errors import CourseError
+from course_utils.messages import Message, Reply, ToolCall
+
+
+@dataclass(frozen=True)
+class Started:
+    """The run began: its id, the first messages, the names of its tools."""
+
+    run_id: str
+    messages: tuple[Message, ...]
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Replied:
+    """The model replied. `context` is how many messages it was sent, `tools` what it was offered.
+
+    `unreadable` holds a sentence for each call that could not be read; `seconds` is the time of
+    the run so far.
+    """
+
+    step: int
+    reply: Reply
+    context: int = 0
+    tools: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def messages(self) -> tuple[Message, ...]:
+        return (self.reply.message(),)
+
+
+@dataclass(frozen=True)
+class Told:
+    """The loop told the model something that answers no call, as a user message."""
+
+    step: int
+    text: str
+
+    def messages(self) -> tuple[Message, ...]:
+        return (Message("user", self.text),)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A person must decide about a call; `rule` says why."""
+
+    step: int
+    call: ToolCall
+    rule: str
+    effect: str
+    open_world: bool = False
+
+
+@dataclass(frozen=True)
+class Decided:
+    """One row of the audit trail: who decided what about which call, and why.
+
+    `action` is allow, tell, approve, modify, reject, abort or void; `before` are the arguments
+    that the decision is about, `after` those that may run (None: none may).
+    """
+
+    step: int
+    call_id: str
+    tool: str
+    effect: str
+    open_world: bool
+    rule: str
+    action: str
+    who: str
+    why: str
+    before: dict[str, Any]
+    after: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Began:
+    """Written *before* a call that changes the world runs. Without a result after it, nobody
+    knows whether the change happened."""
+
+    step: int
+    call: ToolCall
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """A person looked: the call that had begun did not change anything and may run again."""
+
+    step: int
+    call_id: str
+    who: str
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A try that failed: the error, and the seconds that were waited after it."""
+
+    error: str
+    waited_s: float
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The one result of a call. `call` is what ran (a person may have changed its arguments).
+
+    `source` says where the result comes from: *ran*, *failed*, *refused* (never ran), *rejected*
+    (by the gate), *stored* (a repeated write), *not_run* (the run stopped before), *dry_run*.
+    `note` is what the loop adds for the model. `happened` is yes, no or unknown, for calls that
+    change the world.
+    """
+
+    step: int
+    call: ToolCall
+    content: str
+    ok: bool
+    source: str = "ran"
+    note: str = ""
+    happened: str = ""
+    attempts: tuple[Attempt, ...] = ()
+
+    def messages(self) -> tuple[Message, ...]:
+        text = f"{self.content}\n{self.note}" if self.note else self.content
+        return (Message("tool", text, tool_call_id=self.call.id, name=self.call.name),)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The run stopped: the name of the reason, and a sentence."""
+
+    reason: str
+    detail: str = ""
+    seconds: float = 0.0
+
+
+Event = Started | Replied | Told | Asked | Decided | Began | Cleared | Observed | Stopped
+KINDS = {kind.__name__.lower(): kind for kind in Event.__args__}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One turn of the loop: what the model replied and what came of it."""
+
+    number: int
+    replied: Replied
+    observed: tuple[Observed, ...] = ()
+    told: tuple[Told, ...] = ()
+
+    def messages(self) -> list[Message]:
+        """The messages that this step added to the conversation."""
+        return [
+            message
+            for event in (self.replied, *self.observed, *self.told)
+            for message in event.messages()
+        ]
+
+
+class Trace:
+    """The events of one run.
+
+    `listener`, if given, is called with each new event: this is how a run is saved.
+
+    >>> trace = Trace([Started("r1", (Message("user", "Hi"),))])
+    >>> trace.add(Replied(1, Reply("Hello!", "scripted", "by hand")))
+    >>> [message.content for message in trace.messages]
+    ['Hi', 'Hello!']
+    """
+
+    def __init__(
+        self, events: Iterable[Event] = (), listener: Callable[[Event], None] | None = None
+    ) -> None:
+        self.events: list[Event] = []
+        self.messages: list[Message] = []
+        self.last_reply: Replied | None = None
+        self.results: dict[str, Observed] = {}  # of the current step, by call id
+        self.listener = None
+        for event in events:
+            self.add(event)
+        self.listener = listener
+
+    def add(self, event: Event) -> None:
+        """Append an event: to the file first, if there is one, then to the views."""
+        if self.listener is not None:
+            self.listener(event)
+        self.events.append(event)
+        if isinstance(event, Started):
+            self.messages.extend(event.messages)
+        elif isinstance(event, Replied | Told | Observed):
+            self.messages.extend(event.messages())
+        if isinstance(event, Replied):
+            self.last_reply, self.results = event, {}
+        elif isinstance(event, Observed):
+            self.results[event.call.id] = event
+
+    # -- views -----------------------------------------------------------------------------------
+
+    def of(self, *kinds: type) -> Iterator[Any]:
+        """The events of some kinds, in order."""
+        return (event for event in self.events if isinstance(event, kinds))
+
+    @property
+    def start(self) -> Started:
+        """The first event; CourseError if there is none."""
+        if not self.events or not isinstance(self.events[0], Started):
+            raise CourseError("This trace is empty: it has no beginning to go on from.")
+        return self.events[0]
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """How the run stopped, or None while it may go on."""
+        last = self.events[-1] if self.events else None
+        return last if isinstance(last, Stopped) else None
+
+    @property
+    def steps(self) -> list[Step]:
+        """The run, one Step for each reply of the model."""
+        groups: list[list[Event]] = []
+        for event in self.of(Replied, Observed, Told):
+            if isinstance(event, Replied):
+                groups.append([])
+            groups[-1].append(event)
+        return [
+            Step(
+                group[0].step,
+                group[0],
+                tuple(event for event in group if isinstance(event, Observed)),
+                tuple(event for event in group if isinstance(event, Told)),
+            )
+            for group in groups
+        ]
+
+    @property
+    def decisions(self) -> list[Decided]:
+        """The audit trail."""
+        return list(self.of(Decided))
+
+    def open_calls(self) -> list[ToolCall]:
+        """The calls of the last reply that have no result yet."""
+        if self.last_reply is None:
+            return []
+        calls = self.last_reply.reply.tool_calls
+        return [call for call in calls if call.id not in self.results]
+
+    def tokens(self) -> int:
+        """Tokens read and written by the model so far."""
+        replies = (event.reply for event in self.of(Replied))
+        return sum(reply.prompt_tokens + reply.output_tokens for reply in replies)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each call, answer or fault, ready for `course_utils.show.table`."""
+        return [row for step in self.steps for row in _rows(step)]
+
+    def __repr__(self) -> str:
+        lines = [line for step in self.steps for line in _lines(step)]
+        if self.stopped:
+            lines.append(f"stopped: {self.stopped.reason}. {self.stopped.detail}".rstrip(" ."))
+        return "\n".join(lines) or "(nothing happened yet)"
+
+
+def shorten(text: str, length: int = 160) -> str:
+    """A text on one line, cut at `length` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def call_text(call: ToolCall) -> str:
+    """A call as one would type it.
+
+    >>> call_text(ToolCall("call_1", "get_weather", {"city": "Paris"}))
+    'get_weather(city="Paris")'
+    """
+    arguments = (
+        f"{name}={json.dumps(value, ensure_ascii=False, default=str)}"
+        for name, value in call.arguments.items()
+    )
+    return f"{call.name}({', '.join(arguments)})"
+
+
+def _outcomes(step: Step) -> list[tuple[str, str]]:
+    """(choice, observation) of a step, at least one pair."""
+    asked = {call.id: call for call in step.replied.reply.tool_calls}
+    pairs = []
+    for event in step.observed:
+        choice = call_text(asked.get(event.call.id, event.call))
+        if choice != call_text(event.call):
+            choice += f", changed to {call_text(event.call)}"
+        pairs.append((choice, event.messages()[0].content))
+    seen = {event.call.id for event in step.observed}
+    pairs += [
+        (call_text(call), "(no result yet)") for call in asked.values() if call.id not in seen
+    ]
+    pairs += [("(unreadable call)", event.text) for event in step.told]
+    reply = step.replied.reply
+    return pairs or [("answer", reply.content or reply.text or "(empty)")]
+
+
+def _rows(step: Step) -> Iterator[dict[str, Any]]:
+    reply = step.replied.reply
+    for place, (choice, observation) in enumerate(_outcomes(step)):
+        first = place == 0
+        yield {
+            "step": step.number,
+            "messages": step.replied.context if first else None,
+            "tools": len(step.replied.tools) if first else None,
+            "choice": choice,
+            "observation": observation,
+            "tokens in": reply.prompt_tokens if first else None,
+            "cached": reply.cached_tokens if first else None,
+            "tokens out": reply.output_tokens if first else None,
+            "origin": reply.origin,
+        }
+
+
+def _lines(step: Step) -> Iterator[str]:
+    said = step.replied
+    yield (
+        f"step {step.number} · {said.context} messages, {len(said.tools)} tools · "
+        f"{said.reply.prompt_tokens} tokens in ({said.reply.cached_tokens} cached), "
+        f"{said.reply.output_tokens} out · {said.reply.origin}"
+    )
+    for choice, observation in _outcomes(step):
+        yield f"  {shorten(choice)} → {shorten(observation)}"
+
+
+# -- events as JSON ------------------------------------------------------------------------------
+
+
+def to_json(event: Event) -> str:
+    """An event as one line of JSON; `from_json` reads it back.
+
+    >>> to_json(Stopped("answer"))
+    '{"event": "stopped", "reason": "answer"}'
+    """
+    record = {"event": type(event).__name__.lower(), **_plain(event)}
+    return json.dumps(record, ensure_ascii=False, default=_plain)
+
+
+def from_json(line: str) -> Event:
+    """Read an event; raises CourseError if the line holds none."""
+    try:
+        record = json.loads(line)
+        kind = KINDS[record.pop("event")]
+        return kind(**{name: _READ.get(name, _same)(value) for name, value in record.items()})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CourseError(f"This line is no event of a run: {shorten(line, 60)!r}.") from error
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that differ from their defaults (most do not: files stay small).
+
+    Token ids and alternatives stay out: they are in the recordings.
+    """
+    if not is_dataclass(value):
+        raise TypeError(f"A {type(value).__name__} cannot be saved as JSON.")
+    skipped = ("ids", "alternatives", "parse_errors") if isinstance(value, Reply) else ()
+    return {
+        field.name: getattr(value, field.name)
+        for field in fields(value)
+        if field.name not in skipped
+        and (field.default is MISSING or getattr(value, field.name) != field.default)
+    }
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _call(record: dict[str, Any]) -> ToolCall:
+    return ToolCall(**record)
+
+
+def _message(record: dict[str, Any]) -> Message:
+    calls = tuple(_call(call) for call in record.pop("tool_calls", ()))
+    return Message(**record, tool_calls=calls)
+
+
+def _reply(record: dict[str, Any]) -> Reply:
+    calls = tuple(_call(call) for call in record.pop("tool_calls", ()))
+    return Reply(**record, tool_calls=calls)
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "messages": lambda records: tuple(_message(record) for record in records),
+    "tools": tuple,
+    "unreadable": tuple,
+    "reply": _reply,
+    "call": _call,
+    "attempts": lambda records: tuple(Attempt(**record) for record in records),
+}
