@@ -13,6 +13,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_utils.cli import (
+    course_map,
     environment,
     execute,
     html,
@@ -558,3 +559,30 @@ def test_a_notebook_with_other_outputs_fails(write):
     assert subprocess.run(command, cwd=path.parent, env=env).returncode == 0
     path.write_text(path.read_text().replace('"2"', '"3"'))
     assert subprocess.run(command, cwd=path.parent, env=env).returncode == 1
+
+
+# The course map
+
+
+def test_the_course_map_in_the_readme_is_up_to_date():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    wanted = course_map.course_map(sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")))
+    assert course_map.with_map(readme, wanted) == readme, "run: make execute"
+
+
+def test_the_course_map_has_title_minutes_and_links(write, course):
+    (course / "notebooks" / "solutions").mkdir()
+    first = write("01_a", new_markdown_cell("# 01 · One | two\n\nAbout **25 minutes**."))
+    second = write("02_b", "1")
+    write("solutions/01_a")
+    assert course_map.course_map([first, second]).splitlines()[2:] == [
+        "| 01 | [One \\| two](notebooks/01_a.ipynb) | 25 "
+        "| [solutions](notebooks/solutions/01_a.ipynb) |",
+        "| 02 | [02_b](notebooks/02_b.ipynb) |  |  |",
+    ]
+
+
+def test_only_the_part_between_the_marks_is_replaced():
+    text = f"before\n{course_map.BEGIN}\nold\n{course_map.END}\nafter\n"
+    changed = course_map.with_map(text, "new")
+    assert changed == f"before\n{course_map.BEGIN}\nnew\n{course_map.END}\nafter\n"

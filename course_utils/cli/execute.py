@@ -3,7 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
-from course_utils.cli import normalise, places, report
+from course_utils.cli import course_map, normalise, places, report
 from course_utils.cli.execution import Execution, execute_notebook
 
 RECORDED = {"COURSE_MODEL": "recorded", "COURSE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
@@ -11,7 +11,10 @@ RECORDED = {"COURSE_MODEL": "recorded", "COURSE_THREADS": "1", "HF_HUB_OFFLINE":
 
 def execute_verb(arguments: Namespace) -> int:
     """Re-execute the chosen notebooks and their solutions; with --check only compare."""
-    return execute(places.choose(arguments.notebooks), check=arguments.check)
+    code = execute(places.choose(arguments.notebooks), check=arguments.check)
+    if not arguments.check:
+        course_map.update_readme()
+    return code
 
 
 def execute(notebooks: list[Path], check: bool = False) -> int:

@@ -21,7 +21,7 @@ from course_utils.errors import CourseError
 
 MARK = "made-by-course_utils"  # a file that says the folder is ours to replace
 STAMP = "course-stamp"
-DOWNLOAD_MB, DISK_MB = 450, 2000  # measured on Linux, rounded up
+DOWNLOAD_MB, DISK_MB = 450, 2200  # measured on Linux, rounded up
 LAST_LINES = 12
 
 
@@ -34,7 +34,7 @@ def build(venv: Path, lock: Path, stamp: str) -> None:
     pins = read_pins(lock.read_text(encoding="utf-8"))
     say(
         f"First-time set-up: installing {len(pins)} packages into {venv.name} "
-        f"(about {DOWNLOAD_MB} MB to download, {DISK_MB / 1000:.0f} GB on disk, a few minutes)."
+        f"(about {DOWNLOAD_MB} MB to download, {DISK_MB / 1000:.1f} GB on disk, a few minutes)."
     )
     started = time.monotonic()
     try:
