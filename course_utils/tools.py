@@ -151,7 +151,7 @@ class Tool:
 
     def validate(self, arguments: Any) -> list[ArgumentProblem]:
         """Return what is wrong with the arguments of a call; an empty list if nothing is."""
-        return self._prepared(arguments)[1]
+        return self.prepared(arguments)[1]
 
     def complete(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The arguments with the schema's defaults filled in, nested ones too."""
@@ -163,13 +163,16 @@ class Tool:
         Raises ArgumentsError, or whatever the function raises.
         """
         function = self._callable()
-        values, problems = self._prepared(arguments)
+        values, problems = self.prepared(arguments)
         if problems:
             raise ArgumentsError(self.name, problems)
         return function(**values)
 
-    def _prepared(self, arguments: Any) -> tuple[dict[str, Any], list[ArgumentProblem]]:
-        """The values to call the function with, and what stands in the way."""
+    def prepared(self, arguments: Any) -> tuple[dict[str, Any], list[ArgumentProblem]]:
+        """The values to call the function with, and what stands in the way.
+
+        For whoever has to do something between the check and the call, and would check once.
+        """
         problems = checks.find_problems(self._validator, arguments)
         if problems:
             return {}, problems

@@ -188,6 +188,7 @@ class Trace:
         self.messages: list[Message] = []
         self.last_reply: Replied | None = None
         self.results: dict[str, Observed] = {}  # of the current step, by call id
+        self.told = False  # in the current step
         self.listener = None
         for event in events:
             self.add(event)
@@ -203,9 +204,11 @@ class Trace:
         elif isinstance(event, Replied | Told | Observed):
             self.messages.extend(event.messages())
         if isinstance(event, Replied):
-            self.last_reply, self.results = event, {}
+            self.last_reply, self.results, self.told = event, {}, False
         elif isinstance(event, Observed):
             self.results[event.call.id] = event
+        elif isinstance(event, Told):
+            self.told = True
 
     # -- views -----------------------------------------------------------------------------------
 

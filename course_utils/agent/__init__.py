@@ -9,7 +9,7 @@ run.answer, run.stop_reason, run.trace
 from course_utils.agent.history import decide, fork, in_doubt, pending, replay, resume, settle
 from course_utils.agent.killable import killable
 from course_utils.agent.limits import Limits, Prices, StopReason
-from course_utils.agent.loop import SYSTEM, needs_observation, run_agent
+from course_utils.agent.loop import SYSTEM, needs_observation, new_trace, run_agent
 from course_utils.agent.run import Run
 from course_utils.agent.save import load_trace
 
@@ -25,6 +25,7 @@ __all__ = [
     "killable",
     "load_trace",
     "needs_observation",
+    "new_trace",
     "pending",
     "replay",
     "resume",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from course_utils.agent.limits import Limits, StopReason
 from course_utils.agent.repeats import Repeats, Writes
 from course_utils.agent.stop import Stop
-from course_utils.agent.toolbox import Toolbox
+from course_utils.agent.toolbox import Ready, Toolbox
 from course_utils.approval import Decision, Gate, audit_row, same_value
 from course_utils.messages import ToolCall
 from course_utils.tools import Tool, failure
@@ -66,44 +66,36 @@ class Calls:
 
     def result(self, step: int, call: ToolCall) -> Observed:
         """The result of one call, without the notes about repeats."""
-        fault = self.toolbox.fault(call)
-        if fault is not None:
-            return Observed(step, call, fault, ok=False, source="refused")
-        tool = self.toolbox.get(call.name)
-        began = self._began(step, call)
-        if began is not None and began.key is None:
-            raise Stop(
-                StopReason.UNKNOWN,
-                f"It is unknown whether {call_text(began.call)} took effect: the program ended "
-                "while it ran. Look, then settle it and resume.",
-            )
+        ready = self.toolbox.prepare(call)
+        if isinstance(ready, str):
+            return Observed(step, call, ready, ok=False, source="refused")
+        began = self._began(call)
         if began is not None:
-            return self._run(step, began.call, tool)  # with the same key: it happens once
+            return self._run_again(step, began)
         done = self._done_before(step, call)
         if done is not None:
             return done
-        if self.gate is not None:
-            decision = self._decision(step, call, tool)
-            if decision.action in ("reject", "abort"):
-                return self._rejected(step, call, decision)
-            if decision.arguments is not None:
-                return self._run_modified(step, replace(call, arguments=decision.arguments), tool)
-        return self._run(step, call, tool)
+        if self.gate is None:
+            return self._run(step, ready)
+        decision = self._decision(step, call, ready.tool)
+        if decision.action in ("reject", "abort"):
+            return self._rejected(step, call, decision)
+        if decision.arguments is not None:
+            return self._run_modified(step, replace(call, arguments=decision.arguments))
+        return self._run(step, ready)
 
     # -- running ---------------------------------------------------------------------------------
 
-    def _run(self, step: int, call: ToolCall, tool: Tool) -> Observed:
-        if (
-            self.gate is not None
-            and self.gate.dry_run
-            and (tool.effect != "read" or tool.open_world)
-        ):
+    def _run(self, step: int, ready: Ready) -> Observed:
+        call, tool = ready.call, ready.tool
+        changes = tool.effect != "read"
+        if self.gate is not None and self.gate.dry_run and (changes or tool.open_world):
             text = json.dumps({"dry_run": True, "would_call": call_text(call)}, ensure_ascii=False)
             return Observed(step, call, text, ok=True, source="dry_run")
         key = self.toolbox.key(self.trace.start.run_id, call)
-        if tool.effect != "read":
+        if changes:
             self.trace.add(Began(step, call, key))
-        outcome = self.toolbox.run(call, key, self.time_left)
+        outcome = self.toolbox.run(ready, key, self.time_left)
         source = "ran" if outcome.ok or outcome.happened == "yes" else "failed"
         return Observed(
             step,
@@ -115,25 +107,34 @@ class Calls:
             attempts=outcome.attempts,
         )
 
-    def _run_modified(self, step: int, call: ToolCall, tool: Tool) -> Observed:
-        fault = self.toolbox.fault(call)
-        if fault is not None:
-            return Observed(step, call, fault, ok=False, source="refused")
+    def _run_modified(self, step: int, call: ToolCall) -> Observed:
+        ready = self.toolbox.prepare(call)
+        if isinstance(ready, str):
+            return Observed(step, call, ready, ok=False, source="refused")
         note = f"Note: a person changed the arguments; what ran is {call_text(call)}."
-        return replace(self._run(step, call, tool), note=note)
+        return replace(self._run(step, ready), note=note)
 
-    def _began(self, step: int, call: ToolCall) -> Began | None:
+    def _run_again(self, step: int, began: Began) -> Observed:
+        """A write that a crash cut off: with a key it happens once, without one nobody knows."""
+        ready = self.toolbox.prepare(began.call)
+        if began.key is None or isinstance(ready, str):
+            raise Stop(
+                StopReason.UNKNOWN,
+                f"It is unknown whether {call_text(began.call)} took effect: the program ended "
+                "while it ran. Look, then settle it and resume.",
+            )
+        return self._run(step, ready)
+
+    def _began(self, call: ToolCall) -> Began | None:
         """The announcement of this call by a process that did not live to write its result."""
-        found = None
         for event in reversed(self.trace.events):
             if isinstance(event, Replied):
-                break
+                return None
             if isinstance(event, Cleared) and event.call_id == call.id:
-                break
+                return None
             if isinstance(event, Began) and event.call.id == call.id:
-                found = event
-                break
-        return found
+                return event
+        return None
 
     def _done_before(self, step: int, call: ToolCall) -> Observed | None:
         before = self.writes.find(call)

@@ -171,8 +171,10 @@ def replay(trace: Trace | Run, tools: Sequence[Tool]) -> None:
     toolbox = Toolbox(tools, Limits(tool_seconds=None), RetryPolicy(attempts=1))
     for event in trace.of(Observed):
         if event.happened == "yes" and event.source != "stored":
-            key = toolbox.key(trace.start.run_id, event.call)
-            outcome = toolbox.run(event.call, key)
+            ready = toolbox.prepare(event.call)
+            if isinstance(ready, str):
+                raise CourseError(f"{call_text(event.call)} cannot be run: {ready}")
+            outcome = toolbox.run(ready, toolbox.key(trace.start.run_id, event.call))
             if outcome.happened != "yes":
                 raise CourseError(f"{call_text(event.call)} did not work: {outcome.content}")
 

@@ -7,6 +7,7 @@ import functools
 import multiprocessing
 import os
 import signal
+import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -51,7 +52,10 @@ def _run(function: Callable[..., Any], args: tuple, kwargs: dict, seconds: float
     context = multiprocessing.get_context("fork" if forks else "spawn")
     receive, send = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(send, function, args, kwargs), daemon=True)
-    process.start()
+    with warnings.catch_warnings():
+        # Newer Pythons warn about forking beside threads; the child uses none of their locks.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
     send.close()  # the child has its own end; with ours open, its death would go unnoticed
     try:
         if not receive.poll(seconds):

@@ -20,7 +20,7 @@ from course_utils.errors import CourseError
 from course_utils.messages import Message, Reply, system, user
 from course_utils.retry import RetryPolicy
 from course_utils.tools import Tool
-from course_utils.trace import Observed, Replied, Started, Stopped, Told, Trace
+from course_utils.trace import Observed, Replied, Started, Stopped, Trace
 
 SYSTEM = (
     "You are a helpful assistant. Call a tool when you need information. "
@@ -86,7 +86,7 @@ def run_agent(
     """
     toolbox = Toolbox(tools, limits, retry, sleep)
     if trace is None:
-        trace = Trace([_start(task, system_prompt, toolbox.names, run_id)])
+        trace = new_trace(task, tools, system_prompt=system_prompt, run_id=run_id)
     loop = Loop(model, toolbox, trace, limits, gate, accept, view, clock, settings)
     try:
         with saving(trace, save):
@@ -102,18 +102,25 @@ def needs_observation(trace: Trace) -> str | None:
     return "The model answered without one successful call of a tool."
 
 
-def _start(
+def new_trace(
     task: str | Sequence[Message] | None,
-    system_prompt: str,
-    tools: tuple[str, ...],
-    run_id: str | None,
-) -> Started:
+    tools: Sequence[Tool] = (),
+    *,
+    system_prompt: str = SYSTEM,
+    run_id: str | None = None,
+) -> Trace:
+    """The trace of a run that is about to begin.
+
+    `run_agent` makes one by itself. Give it one with `trace=` to keep hold of it: then even a run
+    that is interrupted can be looked at, and resumed.
+    """
     if not task:
         raise CourseError("The agent needs a task: a text, or a list of messages.")
     messages = [user(task)] if isinstance(task, str) else list(task)
     if system_prompt and messages[0].role != "system":
         messages.insert(0, system(system_prompt))
-    return Started(run_id or uuid.uuid4().hex[:12], tuple(messages), tools)
+    names = tuple(tool.name for tool in tools)
+    return Trace([Started(run_id or uuid.uuid4().hex[:12], tuple(messages), names)])
 
 
 class Loop:
@@ -202,7 +209,7 @@ class Loop:
         if reply.tool_calls:
             self.calls.run_open_calls(said)
         elif said.unreadable:
-            if not isinstance(self.trace.events[-1], Told):
+            if not self.trace.told:
                 self.calls.tell_unreadable(said)
         elif not (reply.content or reply.text).strip():
             raise Stop(StopReason.EMPTY, "The model replied with nothing.")

@@ -68,7 +68,8 @@ class Run:
         return f"No answer. {self.detail}\n{known}\nMissing: the answer to the task."
 
     def __repr__(self) -> str:
-        return f"{self.partial}\n[{self.stop_reason} · {self.summary()}]"
+        warning = [self.detail] if self.answer is not None and self.detail else []
+        return "\n".join([self.partial, *warning, f"[{self.stop_reason} · {self.summary()}]"])
 
     def summary(self) -> str:
         """Steps, tokens and origin in one line."""

@@ -14,7 +14,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from course_utils.errors import CourseError
-from course_utils.trace import Began, Event, Observed, Trace, from_json, to_json
+from course_utils.trace import (
+    Asked,
+    Began,
+    Cleared,
+    Decided,
+    Event,
+    Started,
+    Stopped,
+    Trace,
+    from_json,
+    to_json,
+)
 
 MARK = ', "crc": "'
 
@@ -65,12 +76,14 @@ class RunFile:
     def add(self, event: Event) -> None:
         """Append an event.
 
-        It is in the system's hands at once, so it outlives this process. It is forced onto the
-        disk before anything changes the world, and once a step, so it outlives the power too.
+        It is in the system's hands at once, so it outlives this process. Before anything changes
+        the world, and whenever the run pauses or a person has decided, everything so far is forced
+        onto the disk, so it outlives the power too. (In between, a power cut costs some reading
+        steps, which can be done again; forcing each of them would cost milliseconds.)
         """
         line, self._crc = _line(event, self._crc)
         self._file.write(line)
-        if isinstance(event, Began) or not isinstance(event, Observed):
+        if isinstance(event, Started | Began | Asked | Decided | Cleared | Stopped):
             os.fsync(self._file.fileno())
 
     def close(self) -> None:

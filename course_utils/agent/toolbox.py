@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import inspect
 import time
@@ -27,6 +28,15 @@ from course_utils.tools import Tool, by_name, content, failure
 from course_utils.trace import Attempt
 
 KEY = "idempotency_key"
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A call that has been checked; `values` are its arguments as the function wants them."""
+
+    call: ToolCall
+    tool: Tool
+    values: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,10 @@ class Toolbox:
         self._limits, self._retry, self._sleep = limits, retry, sleep
         self._worker = Worker()
         self._keyed = {name for name, tool in self._tools.items() if _takes_key(tool)}
-        self.offered = [_without_key(tool) for tool in self._tools.values()]
+        self.offered = [
+            _without_key(tool) if name in self._keyed else tool
+            for name, tool in self._tools.items()
+        ]
         self._offered = {tool.name: tool for tool in self.offered}
 
     @property
@@ -64,14 +77,10 @@ class Toolbox:
         """The names of the tools."""
         return tuple(self._tools)
 
-    def get(self, name: str) -> Tool | None:
-        """The tool of that name, if there is one."""
-        return self._offered.get(name)
+    def prepare(self, call: ToolCall) -> Ready | str:
+        """A call that can be run, or the result of one that cannot.
 
-    def fault(self, call: ToolCall) -> str | None:
-        """The result of a call that cannot be run at all; None if it can.
-
-        >>> Toolbox([], Limits(), RetryPolicy()).fault(ToolCall("call_1", "now", {}))[:38]
+        >>> Toolbox([], Limits(), RetryPolicy()).prepare(ToolCall("call_1", "now", {}))[:38]
         '{"ok": false, "error": "unknown_tool",'
         """
         tool = self._offered.get(call.name)
@@ -79,10 +88,12 @@ class Toolbox:
             known = f"the available tools are {', '.join(self.names)}" if self.names else None
             hint = f"There is no tool {call.name!r}; {known or 'none are available'}."
             return failure(call, "unknown_tool", hint).content
-        problems = tool.validate(call.arguments)
+        if tool.function is None:
+            return failure(call, "no_function", f"{call.name!r} is only a description.").content
+        values, problems = tool.prepared(call.arguments)
         if problems:
             return failure(call, "invalid_arguments", " ".join(map(str, problems))).content
-        return None
+        return Ready(call, tool, values)
 
     def key(self, run_id: str, call: ToolCall) -> str | None:
         """The idempotency key of a call, if its tool takes one.
@@ -96,16 +107,21 @@ class Toolbox:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
     def run(
-        self, call: ToolCall, key: str | None, time_left: Callable[[], float] = lambda: float("inf")
+        self,
+        ready: Ready,
+        key: str | None = None,
+        time_left: Callable[[], float] = lambda: float("inf"),
     ) -> Outcome:
-        """Run a checked call: with its time limit, again if that is safe and can help."""
-        tool = self._tools[call.name]
-        arguments = call.arguments if key is None else {**call.arguments, KEY: key}
+        """Run a call: with its time limit, and again if that is safe and can help."""
+        call, tool = ready.call, ready.tool
+        values = ready.values if key is None else {**ready.values, KEY: key}
         failed: list[Attempt] = []
 
         def once() -> Any:
             seconds = self._limits.tool_seconds
-            return self._worker.call(lambda: tool.run(arguments), seconds)
+            if seconds is not None:  # nor longer than the run may last
+                seconds = max(0.0, min(seconds, time_left()))
+            return self._worker.call(lambda: tool.function(**values), seconds)
 
         # A write without a key is tried again only if it was surely refused the first time.
         safe = tool.effect == "read" or key is not None
@@ -171,8 +187,6 @@ def _refused(error: BaseException) -> bool:
 
 
 def _takes_key(tool: Tool) -> bool:
-    if KEY in tool.parameters.get("properties", {}):
-        return True
     try:
         return KEY in inspect.signature(tool.function).parameters
     except (TypeError, ValueError):  # no function, or one that does not tell
@@ -180,14 +194,16 @@ def _takes_key(tool: Tool) -> bool:
 
 
 def _without_key(tool: Tool) -> Tool:
-    if KEY not in tool.parameters.get("properties", {}):
-        return tool
+    """The tool as the model sees it: its key is the loop's business."""
     parameters = copy.deepcopy(tool.parameters)
-    del parameters["properties"][KEY]
-    required = [name for name in parameters.get("required", []) if name != KEY]
-    parameters["required"] = required
+    parameters.get("properties", {}).pop(KEY, None)
+    parameters["required"] = [name for name in parameters.get("required", []) if name != KEY]
+    signature = inspect.signature(tool.function)
+    others = [each for name, each in signature.parameters.items() if name != KEY]
 
-    def offered(**arguments: Any) -> Any:
-        return tool.function(**arguments)
+    @functools.wraps(tool.function)
+    def function(**values: Any) -> Any:
+        return tool.function(**values)
 
-    return replace(tool, parameters=parameters, function=offered)
+    function.__signature__ = signature.replace(parameters=others)
+    return replace(tool, parameters=parameters, function=function)
