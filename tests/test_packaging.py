@@ -18,8 +18,9 @@ ROOT = places.ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-# Used by name, not by import: JupyterLab itself, and what pytest and pip load by themselves.
-NOT_IMPORTED = {"jupyterlab", "nbval", "ruff", "ipywidgets", "ipykernel"}
+# Used without an import of ours: programs, what pytest and pip load by themselves, and gguf, with
+# which transformers reads the weights.
+NOT_IMPORTED = {"jupyterlab", "nbval", "ruff", "ipywidgets", "ipykernel", "gguf"}
 MAIN_PACKAGES = {"transformers", "torch", "langchain", "langgraph", "smolagents"}
 
 

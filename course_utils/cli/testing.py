@@ -43,7 +43,7 @@ def parts(notebooks: list[Path]) -> list[tuple[str, list[str]]]:
     every = [
         ("format", [*python, "ruff", "format", "--check", "."]),
         ("lint", [*python, "ruff", "check", "."]),
-        ("unit tests", [*python, "pytest", "-q", "-m", "not live", "tests"]),
+        ("unit tests", [*python, "pytest", "-q", "tests"]),
     ]
     if notebooks:
         every.append(("notebooks", [*nbval, *map(str, notebooks)]))
