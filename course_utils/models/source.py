@@ -45,7 +45,8 @@ class Source:
 
     *recorded* answers from the recordings only. *live* always runs the model. *auto* looks among
     the recordings first and runs the model if the weights are there. While a notebook is being
-    recorded (COURSE_RECORD_TO names a file), every reply is generated once, cache off, and kept.
+    recorded (COURSE_RECORD_TO names a file), every reply is generated once, cache off, and kept;
+    only a model that was asked for as *recorded* stays so.
 
     >>> Source(spec("qwen2.5-coder-0.5b"), "recorded").generate(request)  # doctest: +SKIP
     """
@@ -77,7 +78,7 @@ class Source:
                 "Shorten the conversation or lower max_new_tokens."
             )
         record_to = os.environ.get("COURSE_RECORD_TO")
-        if record_to:
+        if record_to and self.mode != "recorded":
             return self._record(request, Path(record_to))
         if self.mode != "live":
             record = self.recordings.find(request.key(self.spec.sha256), request.top_k)
