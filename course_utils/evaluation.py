@@ -139,6 +139,18 @@ def tally(outcomes: Iterable[str]) -> dict[str, int]:
     return {name: counts[name] for name in OUTCOMES}
 
 
+def outcome_rows(conditions: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
+    """A row for each outcome, a column for each condition, and the sums: for `show.table`.
+
+    >>> outcome_rows({"as is": ["valid", "not JSON"]})[0]
+    {'outcome': 'valid', 'as is': 1}
+    """
+    counts = {name: tally(outcomes) for name, outcomes in conditions.items()}
+    rows = [{"outcome": o, **{name: counts[name][o] for name in counts}} for o in OUTCOMES]
+    sums = {name: sum(counted.values()) for name, counted in counts.items()}
+    return [*rows, {"outcome": "all", **sums}]
+
+
 def interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson's interval for a share: which true shares fit `successes` in `trials`.
 

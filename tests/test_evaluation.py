@@ -16,6 +16,7 @@ from course_utils.evaluation import (
     compare,
     interval,
     judge,
+    outcome_rows,
     read_tasks,
     tally,
 )
@@ -93,6 +94,13 @@ def test_tally_keeps_zeros_and_refuses_other_words():
     assert (counts["valid"], counts["not JSON"], counts["wrong tool"]) == (2, 1, 0)
     with pytest.raises(CourseError, match="'fine'"):
         tally(["fine"])
+
+
+def test_outcome_rows_have_a_column_for_each_condition():
+    rows = outcome_rows({"as is": ["valid", "not JSON"], "repair": iter(["valid", "valid"])})
+    assert [row["outcome"] for row in rows] == [*OUTCOMES, "all"]
+    assert rows[0] == {"outcome": "valid", "as is": 1, "repair": 2}
+    assert rows[-1] == {"outcome": "all", "as is": 2, "repair": 2}
 
 
 def test_interval_is_wilsons():
