@@ -11,7 +11,7 @@ run:
 test:
 	@$(PYTHON) -m course_utils test $(ARGS)
 lab:
-	@$(PYTHON) -m course_utils lab
+	@$(PYTHON) -m course_utils lab $(ARGS)
 fetch:
 	@$(PYTHON) -m course_utils fetch $(MODEL)
 live:

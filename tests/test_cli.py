@@ -157,6 +157,17 @@ def test_only_pages_with_formulas_load_a_renderer(write):
     )
 
 
+def test_pages_hold_their_figures_and_link_to_each_other(write):
+    prose = "![A loop](figures/01-loop.svg) then [next](02_b.ipynb#part)"
+    path = write("01_a", new_markdown_cell(prose))
+    (path.parent / "figures").mkdir()
+    picture = '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0"/></svg>'
+    (path.parent / "figures" / "01-loop.svg").write_text(picture)
+    page = html.write_page(execute_notebook(path, {}), places.HTML).read_text()
+    assert 'src="data:image/svg+xml;base64,' in page and 'alt="A loop"' in page
+    assert 'href="02_b.html#part"' in page
+
+
 def test_the_table_lines_up():
     from course_utils.cli.execution import Execution
 
@@ -337,6 +348,12 @@ def test_an_expected_failure_is_one_sentence():
     assert done.returncode == 1
     assert done.stderr.startswith("run: There is no notebook")
     assert "Traceback" not in done.stderr
+
+
+def test_a_mistyped_mode_is_said_before_anything_runs(write):
+    done = call("run", COURSE_MODEL="recoded")
+    assert done.returncode == 1
+    assert "'recoded'" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_an_old_python_gets_a_sentence(tmp_path):

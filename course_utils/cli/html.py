@@ -32,8 +32,10 @@ def write_page(result: Execution, folder: Path) -> Path:
     exporter.widget_renderer_url = ""
     if not has_formulas(result.notebook):
         exporter.mathjax_url = ""
-    title = {"metadata": {"name": result.path.stem}}
-    page, _ = exporter.from_notebook_node(result.notebook, resources=title)
+    exporter.embed_images = True  # figures are files beside the notebook, not beside the page
+    about = {"metadata": {"name": result.path.stem, "path": str(result.path.parent)}}
+    page, _ = exporter.from_notebook_node(result.notebook, resources=about)
+    page = re.sub(r'href="(\d\d_\w+)\.ipynb', r'href="\1.html', page)
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{result.path.stem}.html"
     write_atomically(target, re.sub(r'<script src="">\s*</script>', "", page))

@@ -1,21 +1,24 @@
 """`lab`: open JupyterLab on the course map."""
 
-import os
 import subprocess
 import sys
 from argparse import Namespace
 
 from course_utils.cli import places
 from course_utils.cli.execution import kernel_environment
+from course_utils.models.source import chosen_mode
 
 
 def lab_verb(arguments: Namespace) -> int:
-    """Start JupyterLab in the repository; it ends with Ctrl-C, as usual."""
+    """Start JupyterLab in the repository; it ends with Ctrl-C, as usual.
+
+    Further arguments are JupyterLab's own.
+    """
     first = places.choose([])[0]
-    variables = kernel_environment({"COURSE_MODEL": os.environ.get("COURSE_MODEL", "auto")})
+    variables = kernel_environment({"COURSE_MODEL": chosen_mode(None)})
     # Learners look at their own hash seeds and warnings; only tests need them fixed.
     variables.pop("PYTHONHASHSEED")
-    command = [sys.executable, "-m", "jupyterlab", places.short(first)]
+    command = [sys.executable, "-m", "jupyterlab", places.short(first), *arguments.rest]
     try:
         return subprocess.run(command, cwd=places.ROOT, env=variables).returncode
     except KeyboardInterrupt:

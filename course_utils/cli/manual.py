@@ -36,6 +36,7 @@ EXAMPLES
   python -m course_utils run               every notebook, as copies, in order
   python -m course_utils run 01            one notebook
   python -m course_utils lab               JupyterLab on the course map
+  python -m course_utils lab --no-browser  further arguments are JupyterLab's own
   python -m course_utils test 01           lint, unit tests and one notebook
   python -m course_utils fetch             the 1.5B model (1.1 GB)
   python -m course_utils execute 01        re-execute in place, normalised
@@ -66,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB", title="VERBS")
     _add(verbs, "run", "execute copies of the notebooks; the stored ones stay as they are", "*")
     _add(verbs, "test", "lint, unit tests, and every notebook against its stored outputs", "*")
-    _add(verbs, "lab", "open JupyterLab on the course map", None)
+    _delegated(verbs, "lab", "open JupyterLab on the course map")
     _delegated(verbs, "fetch", "download the weights of a model and check them")
     _add(verbs, "live", "fetch the weights, then run the notebooks on live replies", "*")
     execute = _add(verbs, "execute", "re-execute notebooks in place and normalise them", "*")

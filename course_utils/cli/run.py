@@ -1,16 +1,16 @@
 """`run`: execute copies of the notebooks, show what happened, leave HTML copies to read."""
 
-import os
 from argparse import Namespace
 from pathlib import Path
 
 from course_utils.cli import html, places, report
 from course_utils.cli.execution import execute_notebook
+from course_utils.models.source import chosen_mode
 
 
 def run_verb(arguments: Namespace) -> int:
     """Run the chosen notebooks in the mode that COURSE_MODEL names (default auto)."""
-    mode = os.environ.get("COURSE_MODEL", "auto")
+    mode = chosen_mode(None)
     return run(places.choose(arguments.notebooks), {"COURSE_MODEL": mode})
 
 
