@@ -86,7 +86,7 @@ def form_problems(record: dict[str, Any]) -> list[str]:
 
 
 def _is_token(number: Any, tok: CourseTokenizer) -> bool:
-    # Every token of the vocabulary has some text; ids beyond it decode to nothing.
+    # Every token of the vocabulary has some text; numbers beyond it decode to nothing.
     return isinstance(number, int) and 0 <= number < 2**31 and tok.decode([number]) != ""
 
 
