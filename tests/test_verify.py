@@ -254,6 +254,20 @@ def test_one_changed_word_fails_the_command(folder, replies, capsys):
     assert key not in read and key not in read_margins(recordings / "margins" / "00_a.jsonl")
 
 
+def test_missing_weights_are_said_after_what_was_found_without_them(folder, capsys, monkeypatch):
+    recordings, _ = folder
+
+    def absent(model):
+        raise CourseError(f"fetch {model.name}")
+
+    monkeypatch.setattr(verify, "Judge", absent)
+    path = recordings / "00_a.jsonl"
+    path.write_text(path.read_text("utf-8").replace("is Bob.", "is Rob."), encoding="utf-8")
+    assert verify.verify_main([], recordings) == 1
+    output = capsys.readouterr().out
+    assert "not what the token ids spell" in output and f"fetch {MODEL}" in output
+
+
 def test_unchanged_margins_stay_unless_rewritten(folder, monkeypatch):
     recordings, _ = folder
     verify.verify_main([], recordings)

@@ -103,14 +103,14 @@ class Judge:
         known = self._keep(ids, at_most=len(prompt_ids) - 1)
         # For the time of the pass the states are in doubt: an interrupt must not leave wrong ones.
         cache, self._cache, self._held = self._cache, self._new_cache(), []
-        with torch.inference_mode():
+        with torch.no_grad():
             new = torch.tensor([ids[known:]])
             hidden = self.model.model(input_ids=new, cache=cache, use_cache=True)
         self._cache, self._held = cache, ids
         self.tokens_read += len(ids) - known
         places = hidden.last_hidden_state[0, -(len(reply_ids) + 1) :]
         for part in places.split(ROWS):
-            with torch.inference_mode():
+            with torch.no_grad():
                 rows = self.model.lm_head(part).float()
             yield from rows
 

@@ -51,6 +51,7 @@ class Report:
     verdicts: dict[str, list[Verdict]] = field(default_factory=lambda: defaultdict(list))
     failures: list[tuple[str, str]] = field(default_factory=list)  # notebook, sentence
     missed: dict[str, int] = field(default_factory=dict)
+    stopped: str = ""  # why the judge could not go on, such as missing weights
     seconds: float = 0.0
 
     def fail(self, record: dict[str, Any], problem: str) -> None:
@@ -68,7 +69,7 @@ class Report:
         for kind, count in self.missed.items():
             if count:
                 text.append(f"Not reached in {self.seconds / 60:.0f} minutes: {count} {kind}.")
-        return text
+        return [*text, self.stopped] if self.stopped else text
 
     def _row(self, stem: str) -> tuple[str, ...]:
         verdicts = self.verdicts[stem]
@@ -98,7 +99,8 @@ def verify(
     changed, then that many others, drawn with `seed`. A reply counts as changed if it has no
     margins for its present content, or if git finds its line changed since the revision.
     `minutes` is the time after which no further reply is begun. Margins already stored for an
-    unchanged reply stay as they are, unless `rewrite`. Raises CourseError without the weights.
+    unchanged reply stay as they are, unless `rewrite`. Without the weights the report's `stopped`
+    says so.
     """
     report, started = Report(), time.monotonic()
     records = [record for path in paths for record in read_file(path)]
@@ -118,6 +120,8 @@ def verify(
         for kind, chosen in plan.items():
             done = _judge_all(chosen, fresh, report, deadline)
             report.missed[kind] = len(chosen) - done
+    except CourseError as error:
+        report.stopped = str(error)
     finally:
         for path in paths:
             own = [r for r in records if r["file"] == path.name]
@@ -222,7 +226,8 @@ def _choose(names: list[str], folder: Path) -> list[Path]:
 
 
 def verify_main(argv: list[str], folder: Path = RECORDINGS) -> int:
-    """The command `python -m course_utils verify`; returns 1 if any reply fails, else 0.
+    """The command `python -m course_utils verify`; returns 1 if any reply fails or none can
+    be judged, else 0.
 
     >>> verify_main(["01", "--minutes", "6"])  # doctest: +SKIP
     0
@@ -244,4 +249,4 @@ def verify_main(argv: list[str], folder: Path = RECORDINGS) -> int:
         rewrite=chosen.all,
     )
     print("\n".join(report.lines()))
-    return 1 if report.failures else 0
+    return 1 if report.failures or report.stopped else 0
