@@ -18,7 +18,9 @@ def lab_verb(arguments: Namespace) -> int:
     variables = kernel_environment({"COURSE_MODEL": chosen_mode(None)})
     # Learners look at their own hash seeds and warnings; only tests need them fixed.
     variables.pop("PYTHONHASHSEED")
-    command = [sys.executable, "-m", "jupyterlab", places.short(first), *arguments.rest]
+    # Without a root of its own, JupyterLab would show the folder of the notebook alone.
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={places.ROOT}"]
+    command += [str(first), *arguments.rest]
     try:
         return subprocess.run(command, cwd=places.ROOT, env=variables).returncode
     except KeyboardInterrupt:
