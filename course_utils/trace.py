@@ -287,6 +287,8 @@ def call_text(call: ToolCall) -> str:
     >>> call_text(ToolCall("call_1", "get_weather", {"city": "Paris"}))
     'get_weather(city="Paris")'
     """
+    if not isinstance(call.arguments, dict):
+        return f"{call.name}({json.dumps(call.arguments, ensure_ascii=False, default=str)})"
     arguments = (
         f"{name}={json.dumps(value, ensure_ascii=False, default=str)}"
         for name, value in call.arguments.items()

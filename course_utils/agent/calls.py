@@ -111,8 +111,10 @@ class Calls:
         ready = self.toolbox.prepare(call)
         if isinstance(ready, str):
             return Observed(step, call, ready, ok=False, source="refused")
-        note = f"Note: a person changed the arguments; what ran is {call_text(call)}."
-        return replace(self._run(step, ready), note=note)
+        # The new arguments may be those of a call that was made before.
+        event = self._done_before(step, call) or self._run(step, ready)
+        note = f"Note: a person changed the arguments to {call_text(call)}."
+        return replace(event, note=f"{note}\n{event.note}".strip())
 
     def _run_again(self, step: int, began: Began) -> Observed:
         """A write that a crash cut off: with a key it happens once, without one nobody knows."""
