@@ -128,6 +128,25 @@ class CourseModel:
         log_reply(reply)
         return reply
 
+    def pipeline(self, **settings: Any) -> Any:
+        """The real `transformers.pipeline("text-generation")` on this model; greedy.
+
+        `settings` are the pipeline's own, such as max_new_tokens or return_full_text. No weights
+        are loaded into torch: prompts go where `complete` sends them.
+        """
+        from course_utils.models.causal_lm import course_pipeline
+
+        return course_pipeline(self, **settings)
+
+    def langchain(self, **settings: Any) -> Any:
+        """A LangChain chat model on this model, with tools, stop, streaming and async.
+
+        `settings` are the defaults of its calls: max_new_tokens, temperature, seed, trial, stop.
+        """
+        from course_utils.models.langchain_model import CourseChat
+
+        return CourseChat(model=self, **settings)
+
 
 def load(name: str = "qwen2.5-coder-1.5b", mode: str | None = None) -> CourseModel | ServerModel:
     """A model of the catalogue by name, or a model on a server.

@@ -42,6 +42,7 @@ class ServerModel:
 
         self.address = address.rstrip("/")
         self.timeout = timeout
+        self.retries = retries
         self._wanted = os.environ.get("COURSE_SERVER_MODEL") or name
         self._name: str | None = None
         self._client = openai.OpenAI(
@@ -165,6 +166,16 @@ class ServerModel:
                 f"The server {self.address} answered with something that is not JSON. "
                 "Is it a model server, and does its address end in /v1?"
             ) from error
+
+    def langchain(self, **settings: Any) -> Any:
+        """LangChain's own ChatOpenAI on this server; takes what `CourseModel.langchain` takes."""
+        from course_utils.models.langchain_model import openai_chat
+
+        return openai_chat(self, **settings)
+
+    def pipeline(self, **_: Any) -> Any:
+        """Not on a server: raises NeedsTokens."""
+        raise NeedsTokens(_needs_tokens("pipeline"))
 
     def complete(self, *_: Any, **__: Any) -> Reply:
         """Not on a server: raises NeedsTokens."""
