@@ -370,8 +370,17 @@ def test_judge_sees_what_the_grammar_forbids(judge, replies, tok):
 @pytest.mark.judge
 def test_judge_sees_an_absurd_token_in_a_sample(judge, replies, tok):
     record = sampled(replies)
-    record["ids"][5:6] = tok.encode("苦苦")[:1]
+    request = request_of(record, tok)
+    scores = list(judge.scores(request.prompt_ids, record["ids"]))
+    record["ids"][5] = int(scores[5].argmin())
     assert any("too low to be drawn" in p for p in checks.judge_reply(judge, record).problems)
+
+
+@pytest.mark.judge
+def test_judge_sees_a_sample_that_is_another_text(judge, replies, tok):
+    record = sampled(replies)
+    record["ids"] = record["ids"][::-1]
+    assert any("as a whole" in p for p in checks.judge_reply(judge, record).problems)
 
 
 @pytest.mark.judge

@@ -21,8 +21,11 @@ from course_utils.models.tokenizer import CourseTokenizer, tokenizer
 # How far (in logits) the judge may prefer another token. Two honest engines differ by up to 0.3 or
 # so where two tokens are nearly equal; a replaced token lies ten or more behind.
 TOLERANCE = 0.5
-# A sampled token may be any token that is not absurd: this much probability, as a logarithm.
-FLOOR = math.log(1e-7)
+# A sampled token may be any token that is not absurd: this much probability, as a logarithm. At
+# temperature 1 honest samples of the small model went down to 2e-8, one token in two hundred.
+FLOOR = math.log(1e-10)
+# All tokens of a sample together: how many standard deviations less likely than expected.
+UNLIKELY = 5.0
 # Recorded candidates (`alternatives`) are compared with the judge's as log-probabilities.
 CANDIDATE_TOLERANCE = 1.0
 # llama.cpp ends a reply at any of these, whichever the model chose.
@@ -43,7 +46,9 @@ class Verdict:
     margins: list[Margin] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     worst: float | None = None
-    lowest_logprob: float | None = None
+    # Of a sample: its summed log-probability less the expected one, and the variance of that sum.
+    deviation: float = 0.0
+    variance: float = 0.0
 
 
 def tokenizer_of(record: dict[str, Any]) -> CourseTokenizer:
@@ -121,7 +126,8 @@ def judge_reply(judge: Judge, record: dict[str, Any]) -> Verdict:
 
     Greedy replies: each token must be the most likely one or within TOLERANCE of it, among those
     the grammar allows if there is one; so must the end token where the model chose to end.
-    Sampled replies: each token needs a probability above FLOOR at the reply's temperature.
+    Sampled replies: each token needs a probability above FLOOR at the reply's temperature, and
+    the whole must not be UNLIKELY standard deviations less probable than samples are on average.
     """
     tok = tokenizer_of(record)
     request = request_of(record, tok)
@@ -140,6 +146,12 @@ def judge_reply(judge: Judge, record: dict[str, Any]) -> Verdict:
         except NotAllowed:
             return verdict  # the token before was outside the grammar, and that is noted already
         _judge_token(row, token, place, request.temperature, tok, verdict)
+    # Nine is three nats squared: one odd token in a reply of certain ones is no proof.
+    unlikely = -verdict.deviation / math.sqrt(verdict.variance + 9)
+    if unlikely > UNLIKELY:
+        verdict.problems.append(
+            f"as a whole it is {unlikely:.1f} standard deviations too improbable for a sample"
+        )
     return verdict
 
 
@@ -156,8 +168,8 @@ def _judge_token(
     # None stands for the end token: whichever of them the judge finds most likely.
     if token is None:
         token = max(end_ids(tok), key=lambda end: float(row[end]))
-    logprob = float((row / (temperature or 1)).log_softmax(-1)[token])
-    score = float(row[token])
+    logprobs = (row / (temperature or 1)).log_softmax(-1)
+    logprob, score = float(logprobs[token]), float(row[token])
     row[token] = -math.inf
     other = int(row.argmax())
     margin = score - float(row[other])
@@ -170,7 +182,12 @@ def _judge_token(
         return
     to.margins.append((round(margin, 3), other))
     if temperature > 0:
-        to.lowest_logprob = min(logprob, to.lowest_logprob or 0.0)
+        probable = logprobs[
+            logprobs > -60
+        ]  # the rest weighs nothing, and 0 x infinity is no number
+        expected = float((probable.exp() * probable).sum())
+        to.deviation += logprob - expected
+        to.variance += float((probable.exp() * probable**2).sum()) - expected**2
         if logprob < FLOOR:
             to.problems.append(f"{name}: probability {math.exp(logprob):.1e}, too low to be drawn")
         return

@@ -58,6 +58,7 @@ def convert(spec: ModelSpec) -> Path:
         model.is_quantized = False
         del model.config.quantization_config
         model.save_pretrained(scratch)
+        scratch.chmod(0o755)  # a temporary folder is private, the cache may be shared
         scratch.rename(target)
     except OSError as error:
         raise CourseError(

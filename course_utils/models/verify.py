@@ -4,13 +4,14 @@ First, without weights, each record is checked by itself: its key is the hash of
 text is what its token ids spell, and it could have ended the way it says. Then the judge (torch,
 on the same weights file) reads prompt and reply in one pass. Each token of a greedy reply must be
 the most likely one or within half a logit of it, under the grammar's mask if there was a grammar,
-and so must the end token; each token of a sampled reply needs a probability above a floor.
+and so must the end token. A sampled reply may hold no absurd token, nor be improbable as a whole.
 
 What this cannot see. Near a tie both tokens pass, so a reply that took the other way at a margin
 under half a logit is accepted: it is one that the model gives as readily. So is a reply cut by
 hand exactly where stopping was nearly as likely as going on. Of a sampled reply it is shown that
-the model could have drawn it, not that this seed did draw it. And it says nothing about whether a
-reply is right.
+the model could have drawn it, not that this seed did draw it: at temperature 1 nearly any single
+word is possible, and one that was exchanged may pass. And it says nothing about whether a reply is
+right.
 """
 
 from __future__ import annotations
