@@ -23,9 +23,19 @@ TRANSIENT_STATUS = {408, 425, 429, 502, 503, 504}
 
 
 class ToolTimeout(CourseError, TimeoutError):
-    """A tool did not return within its time limit."""
+    """A tool did not return within the time limit that the program has set.
+
+    It is not tried again: the limit is the patience of the program, and that is used up.
+    """
 
     code = "timeout"
+    transient = False
+
+
+class ToolProcessDied(CourseError, ChildProcessError):
+    """The process of a tool ended without a result."""
+
+    code = "tool_died"
 
 
 @dataclass(frozen=True)

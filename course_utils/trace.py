@@ -281,6 +281,15 @@ def shorten(text: str, length: int = 160) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
+def count(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> count(1, "step"), count(1200, "step")
+    ('1 step', '1,200 steps')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def call_text(call: ToolCall) -> str:
     """A call as one would type it.
 
@@ -334,7 +343,7 @@ def _rows(step: Step) -> Iterator[dict[str, Any]]:
 def _lines(step: Step) -> Iterator[str]:
     said = step.replied
     yield (
-        f"step {step.number} · {said.context} messages, {len(said.tools)} tools · "
+        f"step {step.number} · {count(said.context, 'message')}, {count(len(said.tools), 'tool')} · "
         f"{said.reply.prompt_tokens} tokens in ({said.reply.cached_tokens} cached), "
         f"{said.reply.output_tokens} out · {said.reply.origin}"
     )

@@ -413,9 +413,8 @@ def test_a_hanging_tool_ends_within_its_time_and_the_run_goes_on():
         [asks(("hang", {}), PROBE), says("Sorry.")],
         [hang, returns(7)],
         limits=Limits(tool_seconds=0.2),
-        sleep=lambda seconds: None,
     )
-    assert time.monotonic() - began < 1.6  # three tries of 0.2 s, and a second
+    assert time.monotonic() - began < 1.2
     release.set()
     first, second = tool_messages(done)
     assert fault(first) == "timeout" and second.content == "7"

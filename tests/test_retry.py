@@ -1,12 +1,14 @@
 """Trying again, mostly against a real server on a real socket."""
 
+import os
+import time
 from datetime import UTC, datetime
 
 import httpx
 import pytest
 from agent_kit import asks, fault, says
 
-from course_utils.agent import Limits, run_agent
+from course_utils.agent import Limits, killable, run_agent
 from course_utils.errors import CourseError
 from course_utils.models import scripted
 from course_utils.retry import (
@@ -193,7 +195,7 @@ class Says(Exception):
     ("error", "expected"),
     [
         (TimeoutError(), True),
-        (ToolTimeout("x"), True),
+        (ToolTimeout("x"), False),
         (ConnectionResetError(), True),
         (httpx.ReadTimeout("x"), True),
         (httpx.ConnectError("x"), True),
@@ -230,3 +232,20 @@ def test_errors_have_names_for_programs():
     assert error_code(Says(code="bad_date")) == "bad_date"
     assert error_code(ZeroDivisionError()) == "zero_division_error"
     assert error_code(Says(code=5)) == "says"
+
+
+def test_the_time_limit_of_a_tool_is_for_all_its_tries_together(service):
+    """0.3 s a try until the tool itself gives up: 0.5 s are enough for one and a half."""
+    service.fail_always(STALL)
+    began = time.monotonic()
+    limits, retry = Limits(tool_seconds=0.5), RetryPolicy(first_wait_s=0)
+    done, seen, _ = ask_weather(service, limits=limits, retry=retry)
+    assert time.monotonic() - began < 1.5 and len(service.log) == 2
+    assert fault(done.trace.messages[-2]) == "timeout" and not seen.ok
+
+
+def test_a_write_whose_process_died_is_unknown(service):
+    write = Tool("write", "Write.", None, killable(seconds=20)(lambda: os._exit(1)), "reversible")
+    script = scripted([asks(("write", {})), says("?")])
+    done = run_agent(script, [write], "Go")
+    assert next(done.trace.of(Observed)).happened == "unknown"

@@ -13,11 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from course_utils.errors import CourseError
-from course_utils.retry import ToolTimeout
-
-
-class ToolProcessDied(CourseError):
-    """The process of a tool ended without a result."""
+from course_utils.retry import ToolProcessDied, ToolTimeout
 
 
 def killable(seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -61,7 +61,8 @@ class Limits:
         max_seconds: Wall-clock time of the run.
         max_repeats: How often the same call may give the same result; one more stops the run.
         max_result_chars: Longest result of a tool that the model is given.
-        tool_seconds: Longest wait for one try of a tool (see `course_utils.agent.worker`).
+        tool_seconds: Longest wait for a call of a tool, all tries together (see
+            `course_utils.agent.worker`).
 
     A limit is checked before each call of the model, so it is exceeded by one call at most.
 

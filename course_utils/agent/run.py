@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
 from course_utils.agent.limits import StopReason
-from course_utils.trace import Observed, Replied, Trace, call_text, shorten
+from course_utils.trace import Observed, Replied, Trace, call_text, count, shorten
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,5 +72,5 @@ class Run:
     def summary(self) -> str:
         """Steps, tokens and origin in one line."""
         origins = sorted({event.reply.origin for event in self.trace.of(Replied)})
-        counts: list[Any] = [f"{self.steps} steps", f"{self.tokens:,} tokens"]
+        counts = [count(self.steps, "step"), count(self.tokens, "token")]
         return " · ".join([*counts, ", ".join(origins)] if origins else counts)

@@ -116,11 +116,14 @@ class Toolbox:
         call, tool = ready.call, ready.tool
         values = ready.values if key is None else {**ready.values, KEY: key}
         failed: list[Attempt] = []
+        limited, began = self._limits.tool_seconds, time.monotonic()
+
+        def left() -> float:  # of the time of the call, and of the run
+            spent = time.monotonic() - began if limited is not None else 0.0
+            return min((limited or float("inf")) - spent, time_left())
 
         def once() -> Any:
-            seconds = self._limits.tool_seconds
-            if seconds is not None:  # nor longer than the run may last
-                seconds = max(0.0, min(seconds, time_left()))
+            seconds = None if limited is None else max(0.0, left())
             return self._worker.call(lambda: tool.function(**values), seconds)
 
         # A write without a key is tried again only if it was surely refused the first time.
@@ -128,7 +131,7 @@ class Toolbox:
         again = is_transient if safe else _refused_for_now
         try:
             value = call_with_retry(
-                once, self._retry, sleep=self._sleep, failed=failed, time_left=time_left, when=again
+                once, self._retry, sleep=self._sleep, failed=failed, time_left=left, when=again
             )
         except KeyboardInterrupt:
             raise
@@ -180,6 +183,8 @@ def _refused_for_now(error: BaseException) -> bool:
 
 def _refused(error: BaseException) -> bool:
     """Whether an error says that nothing was done: the course's refusals, bad values, 4xx."""
+    if isinstance(error, TimeoutError | ChildProcessError):
+        return False
     if is_transient(error):
         return _refused_for_now(error)
     status = status_of(error)
