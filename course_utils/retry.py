@@ -17,7 +17,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from course_utils.errors import CourseError
-from course_utils.trace import Attempt
+from course_utils.events import Attempt
 
 TRANSIENT_STATUS = {408, 425, 429, 502, 503, 504}
 

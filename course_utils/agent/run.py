@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 from course_utils.agent.limits import StopReason
 from course_utils.trace import Observed, Replied, Trace, call_text, count, shorten
 
