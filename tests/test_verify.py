@@ -331,6 +331,20 @@ def test_judge_confirms_every_honest_reply(judge, replies):
 
 
 @pytest.mark.judge
+def test_command_names_reply_notebook_token_and_margin(judge, replies, tok, tmp_path, capsys):
+    honest, forged = pick(replies, text="My name is Bob."), pick(replies, finish_reason="length")
+    forged["ids"][2:3] = tok.encode(" banana")
+    forged["text"] = tok.decode(forged["ids"])
+    lines = [json.dumps(record) for record in (honest, forged)]
+    (tmp_path / "00_a.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert verify.verify_main(["--minutes", "6"], tmp_path) == 1
+    failed = [line for line in capsys.readouterr().out.splitlines() if "FAILED" in line]
+    assert failed and failed[0].startswith(f"FAILED 00_a, reply {forged['key'][:12]}: token 2")
+    assert "' banana': margin -" in failed[0]
+    assert set(read_margins(tmp_path / "margins" / "00_a.jsonl")) == {honest["key"]}
+
+
+@pytest.mark.judge
 def test_judge_sees_one_replaced_token(judge, replies, tok):
     record = pick(replies, text="My name is Bob.")
     record["ids"][3:4] = tok.encode(" Rob")

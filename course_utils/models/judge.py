@@ -85,6 +85,7 @@ class Judge:
         import torch
         from transformers import DynamicCache
 
+        self.spec = spec
         torch.set_num_threads(threads())
         self.model = _load(convert(spec)).eval()
         self._new_cache = lambda: DynamicCache(config=self.model.config)
