@@ -1,9 +1,7 @@
 """The checks of notebook 00 accept every right answer and name each mistake."""
 
-import nbformat
 import pytest
 
-from course_utils.cli import places
 from course_utils.exercises import check
 from course_utils.exercises.testing import assert_classifies
 
@@ -113,23 +111,3 @@ def test_next_messages():
 
 def test_the_untouched_function_is_not_attempted():
     assert check("00.4", lambda history, reply, question: ...).ok is None
-
-
-def answer_in(path, tag, name):
-    """What the cell with that tag defines under that name."""
-    cells = nbformat.read(path, as_version=4).cells
-    (source,) = [cell.source for cell in cells if tag in cell.metadata.get("tags", [])]
-    scope = {}
-    exec(source, scope)
-    return scope[name]
-
-
-@pytest.mark.parametrize(
-    ("exercise", "stub", "name"),
-    [("00.1", "self-test", "answers"), ("00.4", "exercise", "next_messages")],
-)
-def test_the_stub_is_not_attempted_and_the_solution_is_right(exercise, stub, name):
-    (notebook,) = places.choose(["00"])
-    (solutions,) = places.solutions_of(notebook)
-    assert check(exercise, answer_in(notebook, stub, name)).ok is None
-    assert check(exercise, answer_in(solutions, f"solution:{exercise}", name)).ok is True
