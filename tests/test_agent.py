@@ -453,3 +453,22 @@ def test_a_gate_that_is_not_given_lets_everything_run_and_one_without_rules_noth
     done = run([asks(PAY, LOOK), says("Sorry.")], tools, gate=Gate(Policy()))
     assert world.count("payment") == 1
     assert [fault(message) for message in tool_messages(done)] == ["rejected", "rejected"]
+
+
+# -- hostile sizes ---------------------------------------------------------------------------------
+
+
+def test_long_arguments_names_and_error_texts_cost_neither_time_nor_tokens():
+    """Comparing two texts of 200,000 characters letter by letter would take minutes."""
+    texts = [("a" * 100_000 + "b" * 100_000)[n:] for n in range(3)]
+
+    def echo(text: str) -> str:
+        raise ValueError(text) if text.startswith("ab") else KeyError("same")
+
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    echo_tool = Tool("echo", "Echo.", schema, echo)
+    calls = [("echo", {"text": text}) for text in [*texts, "ab" * 100_000]] + [("x" * 100_000, {})]
+    began = time.monotonic()
+    done = run([asks(*calls), says("Done.")], [echo_tool])
+    assert time.monotonic() - began < 20
+    assert max(len(message.content) for message in tool_messages(done)) < 9_000

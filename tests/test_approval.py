@@ -3,7 +3,7 @@
 import pytest
 from agent_kit import LOOK, MAIL, PAY, asks, check_transcript, fault, says, world_tools
 
-from course_utils.agent import Limits, decide, pending, resume, run_agent
+from course_utils.agent import Limits, decide, new_trace, pending, resume, run_agent
 from course_utils.approval import (
     CAREFUL,
     Approved,
@@ -21,7 +21,7 @@ from course_utils.approval import (
 from course_utils.errors import CourseError
 from course_utils.models import scripted
 from course_utils.tools import Tool
-from course_utils.trace import Observed, Replied, Trace
+from course_utils.trace import Began, Observed, Replied, Trace
 from course_utils.world.world import World
 
 
@@ -276,3 +276,43 @@ def test_calls_are_shown_to_the_person_before_the_effect(world):
     gate = Gate(CAREFUL, ask=lambda request: seen.append(world.count()) or approve())
     run_agent(scripted([asks(PAY, MAIL), says("Done.")]), world_tools(world), "Go", gate=gate)
     assert seen == [0, 1]
+
+
+def test_a_run_with_a_gate_does_not_go_on_without_one(world, waiting):
+    done, tools, model = waiting
+    with pytest.raises(CourseError, match="gate"):
+        resume(done, model, tools)
+    assert world.count() == 0
+
+
+def test_the_rules_of_today_win_over_a_decision_of_yesterday(world, waiting):
+    done, tools, model = waiting
+    decide(done, approve())
+    strict = Gate(Policy(effects={"read": "allow", "irreversible": "reject"}))
+    final = resume(done, model, tools, gate=strict)
+    assert (final.answer, world.count()) == ("Done.", 0)
+
+
+def test_what_the_rules_allowed_before_a_crash_is_asked_of_them_again(world):
+    """The process died between the row of the rules and the call."""
+    tools = world_tools(world)
+    loose = Gate(Policy(effects={"irreversible": "allow"}))
+    trace = new_trace("Pay.", tools)
+
+    def dies(event):
+        if isinstance(event, Began):
+            raise KeyboardInterrupt
+
+    trace.listener = dies
+    with pytest.raises(KeyboardInterrupt):
+        run_agent(scripted([asks(PAY)]), tools, trace=trace, gate=loose)
+    trace.listener = None
+    assert [row["decision"] for row in audit(trace)] == ["allow"]
+    again = resume(trace, scripted([]), tools, gate=Gate(CAREFUL))
+    assert (again.stop_reason, world.count()) == ("waiting_for_approval", 0)
+
+
+def test_changing_a_call_into_one_that_was_made_before_does_not_make_it_twice(world):
+    done, _ = run(world, modify(PAY[1]), asks(PAY), asks(("pay", {**PAY[1], "amount_eur": 7})))
+    assert world.count("payment") == 1
+    assert [event.source for event in done.trace.of(Observed)] == ["ran", "stored"]

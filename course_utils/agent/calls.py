@@ -163,8 +163,9 @@ class Calls:
     # -- the gate --------------------------------------------------------------------------------
 
     def _decision(self, step: int, call: ToolCall, tool: Tool) -> Decision:
-        kept = self._kept_decision(step, call, tool)
-        if kept is not None:
+        kept = self._kept_decision(call)
+        # The rules of today win: what they forbid does not run on a decision of yesterday.
+        if kept is not None and self.gate.policy.rule_for(tool)[0] != "reject":
             return kept
         decision, rule = self.gate.review(step, call, tool)
         if decision is None:
@@ -174,14 +175,14 @@ class Calls:
         self.trace.add(audit_row(step, call, tool, decision, rule))
         return decision
 
-    def _kept_decision(self, step: int, call: ToolCall, tool: Tool) -> Decision | None:
-        """A decision that was made while the run was paused, if it is about these arguments."""
+    def _kept_decision(self, call: ToolCall) -> Decision | None:
+        """The decision of a person about this call, if it is about these arguments."""
         for event in reversed(self.trace.events):
             if isinstance(event, Replied):
                 return None
             if not isinstance(event, Decided) or event.call_id != call.id:
                 continue
-            if event.action == "void":
+            if event.action == "void" or event.who == "policy":
                 return None
             if event.tool == call.name and same_value(event.before, call.arguments):
                 changed = event.after if event.action == "modify" else None

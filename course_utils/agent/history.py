@@ -11,7 +11,7 @@ from typing import Any
 from course_utils.agent.limits import Limits
 from course_utils.agent.loop import Model, run_agent
 from course_utils.agent.run import Run
-from course_utils.agent.save import RunFile
+from course_utils.agent.save import RunFile, load_trace
 from course_utils.agent.toolbox import Toolbox
 from course_utils.approval import Decision
 from course_utils.errors import CourseError
@@ -50,8 +50,9 @@ def resume(source: Source, model: Model, tools: Sequence[Tool], **options: Any) 
 
 def pending(source: Source) -> list[Asked]:
     """The calls of a run that wait for a decision."""
-    with _opened(source) as trace:
-        return _pending(trace)
+    if isinstance(source, str | Path):
+        return _pending(load_trace(source))  # looking needs no lock
+    return _pending(source.trace if isinstance(source, Run) else source)
 
 
 def decide(source: Source, decision: Decision, call_id: str | None = None) -> Decided:

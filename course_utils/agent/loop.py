@@ -20,13 +20,14 @@ from course_utils.errors import CourseError
 from course_utils.messages import Message, Reply, system, user
 from course_utils.retry import RetryPolicy
 from course_utils.tools import Tool
-from course_utils.trace import Observed, Replied, Started, Stopped, Trace
+from course_utils.trace import Asked, Decided, Observed, Replied, Started, Stopped, Trace
 
 SYSTEM = (
     "You are a helpful assistant. Call a tool when you need information. "
     "When the tool results contain what you need, answer the user in one sentence."
 )
 FINAL = (StopReason.ANSWER, StopReason.DENIED)  # nothing is left to go on with
+MOST_ERRORS = 3  # so many unreadable calls of a reply are explained to the model
 # These say that the program is wrong, not the world.
 PROGRAMMING = (TypeError, AttributeError, NameError, AssertionError, NotImplementedError)
 
@@ -85,6 +86,8 @@ def run_agent(
     'Hello!'
     """
     toolbox = Toolbox(tools, limits, retry, sleep)
+    if trace is not None and gate is None and any(trace.of(Asked, Decided)):
+        raise CourseError("This run has a gate: give it one to go on, with gate=….")
     if trace is None:
         trace = new_trace(task, tools, system_prompt=system_prompt, run_id=run_id)
     loop = Loop(model, toolbox, trace, limits, gate, accept, view, clock, settings)
@@ -197,7 +200,7 @@ class Loop:
             _unique_ids(reply),
             len(messages),
             self.toolbox.names,
-            tuple(error.message for error in reply.parse_errors),
+            tuple(error.message for error in reply.parse_errors[:MOST_ERRORS]),
             round(self.seconds(), 3),
         )
         self.trace.add(said)

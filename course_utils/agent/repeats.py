@@ -9,6 +9,7 @@ from course_utils.approval import canonical
 from course_utils.messages import ToolCall
 from course_utils.trace import Observed
 
+COMPARED = 2_000  # characters of arguments: the comparison takes the square of their number
 NEAR = 0.8  # how similar two sets of arguments must be to count as almost the same, 0 to 1
 
 
@@ -54,7 +55,8 @@ class Repeats:
         self, calls: dict[str, tuple[str, int, int]], arguments: str, content: str
     ) -> int | None:
         for other, (result, _, step) in calls.items():
-            if other != arguments and result == content:
+            short = max(len(other), len(arguments)) <= COMPARED
+            if other != arguments and result == content and short:
                 left, right = other.casefold(), arguments.casefold()
                 if difflib.SequenceMatcher(None, left, right).ratio() >= NEAR:
                     return step

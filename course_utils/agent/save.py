@@ -82,7 +82,8 @@ class RunFile:
         steps, which can be done again; forcing each of them would cost milliseconds.)
         """
         line, self._crc = _line(event, self._crc)
-        self._file.write(line)
+        if self._file.write(line) != len(line):
+            raise CourseError(f"The run {self.path.name!r} cannot be saved: the disk is full.")
         if isinstance(event, Started | Began | Asked | Decided | Cleared | Stopped):
             os.fsync(self._file.fileno())
 

@@ -86,7 +86,7 @@ class Toolbox:
         tool = self._offered.get(call.name)
         if tool is None:
             known = f"the available tools are {', '.join(self.names)}" if self.names else None
-            hint = f"There is no tool {call.name!r}; {known or 'none are available'}."
+            hint = f"There is no tool {str(call.name)[:60]!r}; {known or 'none are available'}."
             return failure(call, "unknown_tool", hint).content
         if tool.function is None:
             return failure(call, "no_function", f"{call.name!r} is only a description.").content
@@ -166,6 +166,7 @@ class Toolbox:
         self, call: ToolCall, tool: Tool, error: BaseException, failed: tuple[Attempt, ...]
     ) -> Outcome:
         hint = str(error) or f"The tool failed with {type(error).__name__} and gave no reason."
+        hint = hint[: self._limits.max_result_chars]
         happened = ""
         if tool.effect != "read":
             happened = "no" if _refused(error) else "unknown"
