@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -351,3 +352,19 @@ def test_a_killable_function_returns_raises_dies_and_can_be_a_tool():
 def test_killable_ends_without_the_loop_too(hang):
     with pytest.raises(ToolTimeout, match="killed"):
         hang()
+
+
+def test_a_real_ctrl_c_ends_the_wait_for_a_write_and_nobody_pretends_to_know(world):
+    release = threading.Event()
+    slow = Tool("slow", "Slow.", None, lambda: release.wait(60), "irreversible")
+    trace = new_trace("Go", [slow])
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    began = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_agent(scripted([asks(("slow", {}))]), [slow], trace=trace)
+    assert time.monotonic() - began < 5
+    release.set()
+    assert resume(trace, scripted([]), [slow]).stop_reason == "unknown_effect"
+    # Nor does it help to take the tool away: that would not tell what has happened.
+    assert resume(trace, scripted([]), []).stop_reason == "unknown_effect"

@@ -66,12 +66,12 @@ class Calls:
 
     def result(self, step: int, call: ToolCall) -> Observed:
         """The result of one call, without the notes about repeats."""
-        ready = self.toolbox.prepare(call)
-        if isinstance(ready, str):
-            return Observed(step, call, ready, ok=False, source="refused")
         began = self._began(call)
         if began is not None:
             return self._run_again(step, began)
+        ready = self.toolbox.prepare(call)
+        if isinstance(ready, str):
+            return Observed(step, call, ready, ok=False, source="refused")
         done = self._done_before(step, call)
         if done is not None:
             return done
