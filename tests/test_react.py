@@ -36,6 +36,7 @@ def test_an_invented_observation_never_gets_through(tools):
     run = run_agent(ReAct(model), tools, "Is INV-004217 paid?")
     assert run.answer == "It is open."
     assert all("paid\n" not in message.content for message in model.prompts[1])
+    assert run.trace.steps[0].replied.reply.text == ACT.strip()
 
 
 def test_without_the_guard_the_model_invents(tools):

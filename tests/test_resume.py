@@ -24,12 +24,12 @@ from course_utils.agent import (
     run_agent,
     settle,
 )
-from course_utils.approval import Gate, approve
+from course_utils.approval import Gate, abort, approve, reject
 from course_utils.errors import CourseError
 from course_utils.models import scripted
 from course_utils.retry import ToolTimeout
 from course_utils.tools import Tool, tool
-from course_utils.trace import Began
+from course_utils.trace import Began, Trace
 from course_utils.world.world import World
 
 HERE = Path(__file__).parent
@@ -368,3 +368,26 @@ def test_a_real_ctrl_c_ends_the_wait_for_a_write_and_nobody_pretends_to_know(wor
     assert resume(trace, scripted([]), [slow]).stop_reason == "unknown_effect"
     # Nor does it help to take the tool away: that would not tell what has happened.
     assert resume(trace, scripted([]), []).stop_reason == "unknown_effect"
+
+
+def test_a_run_cut_off_just_before_its_stop_stops_for_the_same_reason(world):
+    tools = world_tools(world)
+    broken = "<tool_call>{'name': 'pay'}</tool_call>"
+    gates = [None, None, Gate(ask=lambda request: abort("no")), Gate(ask=lambda r: reject("no"))]
+    scripts = [[asks(LOOK)] * 3, [broken] * 3, [asks(PAY, LOOK)], [asks(PAY)] * 3]
+    for gate, script in zip(gates, scripts, strict=True):
+        run = run_agent(scripted(script), tools, "Go", gate=gate)
+        for last in range(1, 2 + (gate is gates[2])):
+            again = resume(Trace(run.trace.events[:-last]), scripted([]), tools, gate=gate)
+            assert (again.stop_reason, again.detail) == (run.stop_reason, run.detail)
+            assert repr(again.trace.messages) == repr(run.trace.messages)
+            assert run.stop_reason in ("repeats", "denied")
+
+
+def test_what_was_told_is_not_told_again(world):
+    broken = "<tool_call>{'name': 'pay'}</tool_call>"
+    run = run_agent(scripted([broken]), world_tools(world), "Go", limits=Limits(max_steps=1))
+    for trace in (run.trace, Trace(run.trace.events[:-1])):
+        again = resume(trace, scripted([says("Done.")]), world_tools(world))
+        check_transcript(again.trace.messages)
+        assert again.answer == "Done."

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from course_utils.agent.limits import Limits, StopReason
-from course_utils.agent.repeats import Repeats, Writes
+from course_utils.agent.repeats import Repeat, Repeats, Writes
 from course_utils.agent.stop import Stop
 from course_utils.agent.toolbox import Ready, Toolbox
 from course_utils.approval import Decision, Gate, audit_row, same_value
@@ -47,12 +47,9 @@ class Calls:
         self.toolbox, self.trace, self.gate, self.limits = toolbox, trace, gate, limits
         self.time_left = time_left
         self.repeats, self.writes = Repeats(), Writes()
+        self._times = 0  # how often the last thing that happened has happened in a row
         for event in trace.of(Observed, Told):
-            if isinstance(event, Told):
-                self.repeats.add(event.step, ToolCall("", UNREADABLE, {}), event.text)
-            elif event.source != "not_run":
-                self.repeats.add(event.step, event.call, event.content)
-                self.writes.add(event)
+            self._remember(event)
 
     def run_open_calls(self, said: Replied) -> None:
         """Give each call of the reply that has none yet its result."""
@@ -63,6 +60,15 @@ class Calls:
                 raise Stop(StopReason.TIME, detail)
             last = call is calls[-1]
             self.observe(self.result(said.step, call), said.unreadable if last else ())
+
+    def stop_if_due(self) -> None:
+        """A run that was cut off just before it would have stopped, stops now."""
+        last = self.trace.events[-1]
+        if isinstance(last, Observed | Told):
+            self._check_repeats(last)
+        for row in self.trace.of(Decided):
+            if row.action == "abort":
+                raise _aborted(row.who, row.why, ToolCall(row.call_id, row.tool, row.before))
 
     def result(self, step: int, call: ToolCall) -> Observed:
         """The result of one call, without the notes about repeats."""
@@ -205,23 +211,21 @@ class Calls:
         return any(event.step == step and event.call == call for event in self.trace.of(Asked))
 
     def _rejected(self, step: int, call: ToolCall, decision: Decision) -> Observed:
-        why = f" The reason: {decision.why}" if decision.why else ""
-        hint = f"{call.name} was not run, {decision.who} said no.{why} Do not try it again."
+        hint = f"{call.name} was not run, {decision.who} said no.{_reason(decision.why)}"
+        hint += " Do not try it again."
         event = Observed(
             step, call, failure(call, "rejected", hint).content, ok=False, source="rejected"
         )
         if decision.action == "abort":
             self.trace.add(event)
-            detail = f"{decision.who} stopped the run at {call_text(call)}.{why}"
-            raise Stop(StopReason.DENIED, detail)
+            raise _aborted(decision.who, decision.why, call)
         return event
 
     # -- results ---------------------------------------------------------------------------------
 
     def observe(self, event: Observed, unreadable: tuple[str, ...] = ()) -> None:
         """Write down a result, with notes about repeats, and stop if there are too many."""
-        repeat = self.repeats.add(event.step, event.call, event.content)
-        self.writes.add(event)
+        repeat = self._remember(event)
         notes = [event.note] if event.note else []
         if repeat.count > 1 and event.source != "stored":
             notes.append(
@@ -235,26 +239,38 @@ class Calls:
         if unreadable:
             notes.append(f"Note: another call could not be read. {' '.join(unreadable)}")
         self.trace.add(replace(event, note="\n".join(notes)) if notes else event)
-        most = self.limits.max_repeats
-        if most is not None and repeat.count > most:
-            self._too_often(event, repeat.count)
+        self._check_repeats(event)
 
     def tell_unreadable(self, said: Replied) -> None:
         """Answer a reply whose only calls could not be read."""
         hint = " ".join(said.unreadable)
         text = failure(ToolCall("", UNREADABLE, {}), "unreadable_call", hint).content
-        self.trace.add(Told(said.step, text))
-        repeat = self.repeats.add(said.step, ToolCall("", UNREADABLE, {}), text)
-        most = self.limits.max_repeats
-        if most is not None and repeat.count > most:
-            detail = f"The model wrote a call that cannot be read {repeat.count} times in a row."
-            raise Stop(StopReason.REPEATS, detail)
+        event = Told(said.step, text)
+        self._remember(event)
+        self.trace.add(event)
+        self._check_repeats(event)
 
-    def _too_often(self, event: Observed, count: int) -> None:
+    def _remember(self, event: Observed | Told) -> Repeat:
+        if isinstance(event, Told):
+            repeat = self.repeats.add(event.step, ToolCall("", UNREADABLE, {}), event.text)
+        elif event.source == "not_run":
+            repeat = Repeat(1, event.step)
+        else:
+            repeat = self.repeats.add(event.step, event.call, event.content)
+            self.writes.add(event)
+        self._times = repeat.count
+        return repeat
+
+    def _check_repeats(self, event: Observed | Told) -> None:
+        if self.limits.max_repeats is None or self._times <= self.limits.max_repeats:
+            return
+        if isinstance(event, Told):
+            detail = f"The model wrote a call that cannot be read {self._times} times in a row."
+            raise Stop(StopReason.REPEATS, detail)
+        call = call_text(event.call)
         if event.source == "rejected":
-            detail = f"{call_text(event.call)} was rejected {count} times."
-            raise Stop(StopReason.DENIED, detail)
-        detail = f"{call_text(event.call)} was called {count} times with the same result."
+            raise Stop(StopReason.DENIED, f"{call} was rejected {self._times} times.")
+        detail = f"{call} was called {self._times} times with the same result."
         raise Stop(StopReason.REPEATS, detail)
 
     def leave_no_call_open(self, stop: Stop) -> None:
@@ -268,3 +284,11 @@ class Calls:
         for call in self.trace.open_calls():
             text = failure(call, "not_run", f"The run stopped before this call: {stop.detail}")
             self.trace.add(Observed(last.step, call, text.content, ok=False, source="not_run"))
+
+
+def _reason(why: str) -> str:
+    return f" The reason: {why}" if why else ""
+
+
+def _aborted(who: str, why: str, call: ToolCall) -> Stop:
+    return Stop(StopReason.DENIED, f"{who} stopped the run at {call_text(call)}.{_reason(why)}")

@@ -158,8 +158,9 @@ class Loop:
         if stopped and stopped.reason in FINAL:
             return Run(self.trace)
         try:
-            if self.trace.last_reply is not None:
-                self.act(self.trace.last_reply)  # what an earlier process left unfinished
+            if self.trace.last_reply is not None:  # an earlier process may have been cut off
+                self.calls.stop_if_due()
+                self.act(self.trace.last_reply)
             while True:
                 self.check_limits()
                 self.act(self.decide())
