@@ -129,3 +129,14 @@ def test_stopped_is_only_what_stands_last():
     assert trace.stopped.reason == "max_steps"
     trace.add(from_json('{"event": "told", "step": 1, "text": "go on"}'))
     assert trace.stopped is None
+
+
+def test_a_fork_is_a_run_of_its_own_and_its_writes_too():
+    with World() as world:
+        tools = world_tools(world)
+        original = run_agent(scripted([asks(LOOK), asks(MAIL), says("Done.")]), tools, "Go")
+        trace = fork(original, 1)
+        assert trace.start.run_id != original.trace.start.run_id
+        run_agent(scripted([asks(MAIL), says("Done.")]), tools, trace=trace)
+        first, second = world.outbox.sent()
+        assert first["key"] != second["key"]

@@ -1,9 +1,10 @@
-"""The agent loop. Reading order: limits, loop, calls, toolbox; then repeats, save, history.
+"""The agent loop. Reading order: limits, loop, calls, toolbox, decisions; then repeats,
+worker, save, history.
 
-from course_utils.agent import Limits, run_agent
+    from course_utils.agent import Limits, run_agent
 
-run = run_agent(model, tools, "Do I need a jacket in Moscow?", limits=Limits(max_steps=5))
-run.answer, run.stop_reason, run.trace
+    run = run_agent(model, tools, "Do I need a jacket in Moscow?", limits=Limits(max_steps=5))
+    run.answer, run.stop_reason, run.trace
 """
 
 from course_utils.agent.history import decide, fork, in_doubt, pending, replay, resume, settle

@@ -6,15 +6,15 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+from course_utils.agent.decisions import Decisions
 from course_utils.agent.limits import Limits, StopReason
 from course_utils.agent.repeats import Repeat, Repeats, Writes
 from course_utils.agent.stop import Stop
 from course_utils.agent.toolbox import Ready, Toolbox
-from course_utils.approval import Decision, Gate, audit_row, same_value
+from course_utils.approval import Decision, Gate
 from course_utils.messages import ToolCall
-from course_utils.tools import Tool, failure
+from course_utils.tools import failure
 from course_utils.trace import (
-    Asked,
     Began,
     Cleared,
     Decided,
@@ -45,6 +45,7 @@ class Calls:
         time_left: Callable[[], float],
     ) -> None:
         self.toolbox, self.trace, self.gate, self.limits = toolbox, trace, gate, limits
+        self.decisions = Decisions(trace, gate) if gate is not None else None
         self.time_left = time_left
         self.repeats, self.writes = Repeats(), Writes()
         self._times = 0  # how often the last thing that happened has happened in a row
@@ -81,9 +82,9 @@ class Calls:
         done = self._done_before(step, call)
         if done is not None:
             return done
-        if self.gate is None:
+        if self.decisions is None:
             return self._run(step, ready)
-        decision = self._decision(step, call, ready.tool)
+        decision = self.decisions.about(step, call, ready.tool)
         if decision.action in ("reject", "abort"):
             return self._rejected(step, call, decision)
         if decision.arguments is not None:
@@ -167,48 +168,6 @@ class Calls:
         return Observed(step, call, text, ok=False, source="refused", happened="unknown")
 
     # -- the gate --------------------------------------------------------------------------------
-
-    def _decision(self, step: int, call: ToolCall, tool: Tool) -> Decision:
-        kept = self._kept_decision(call)
-        # The rules of today win: what they forbid does not run on a decision of yesterday.
-        if kept is not None and self.gate.policy.rule_for(tool)[0] != "reject":
-            return kept
-        decision, rule = self.gate.review(step, call, tool)
-        if decision is None:
-            if not self._is_asked(step, call):
-                self.trace.add(Asked(step, call, rule, tool.effect, tool.open_world))
-            raise Stop(StopReason.WAITING, f"{call_text(call)} waits for a decision ({rule}).")
-        self.trace.add(audit_row(step, call, tool, decision, rule))
-        return decision
-
-    def _kept_decision(self, call: ToolCall) -> Decision | None:
-        """The decision of a person about this call, if it is about these arguments."""
-        for event in reversed(self.trace.events):
-            if isinstance(event, Replied):
-                return None
-            if not isinstance(event, Decided) or event.call_id != call.id:
-                continue
-            if event.action == "void" or event.who == "policy":
-                return None
-            if event.tool == call.name and same_value(event.before, call.arguments):
-                changed = event.after if event.action == "modify" else None
-                return Decision(event.action, event.why, event.who, changed)
-            self.trace.add(
-                replace(
-                    event,
-                    tool=call.name,
-                    action="void",
-                    who="policy",
-                    why="The decision was about other arguments.",
-                    before=call.arguments,
-                    after=None,
-                )
-            )
-            return None
-        return None
-
-    def _is_asked(self, step: int, call: ToolCall) -> bool:
-        return any(event.step == step and event.call == call for event in self.trace.of(Asked))
 
     def _rejected(self, step: int, call: ToolCall, decision: Decision) -> Observed:
         hint = f"{call.name} was not run, {decision.who} said no.{_reason(decision.why)}"
