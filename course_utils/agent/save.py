@@ -58,7 +58,7 @@ class RunFile:
             raise
 
     def _open(self, new: bool) -> None:
-        self.events, self._crc, good = [], 0, 0
+        self.events, self._crc, good, self._synced = [], 0, 0, True
         if not new:
             data = self.path.read_bytes()
             self.events, self._crc, good = read(data, self.path.name)
@@ -84,12 +84,14 @@ class RunFile:
         line, self._crc = _line(event, self._crc)
         if self._file.write(line) != len(line):
             raise CourseError(f"The run {self.path.name!r} cannot be saved: the disk is full.")
-        if isinstance(event, Started | Began | Asked | Decided | Cleared | Stopped):
+        self._synced = isinstance(event, Started | Began | Asked | Decided | Cleared | Stopped)
+        if self._synced:
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file and let other processes at it."""
-        os.fsync(self._file.fileno())
+        if not self._synced:
+            os.fsync(self._file.fileno())
         self._file.close()
         self._lock.release()
 
