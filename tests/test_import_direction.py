@@ -13,9 +13,9 @@ PACKAGE = ROOT / "course_utils"
 # Each layer may import itself and the layers before it.
 LAYERS = [
     {"errors", "messages"},
-    {"schemas", "arguments", "tools", "parsing", "trace", "memory"},
+    {"schemas", "arguments", "tools", "parsing", "events", "trace", "memory"},
     {"models"},
-    {"approval", "agent", "react", "retry"},
+    {"approval", "agent", "guards", "react", "retry"},
     {"injection", "evaluation", "show"},
     {"widgets"},
 ]
