@@ -51,8 +51,8 @@ class ReAct:
     """A front end for `run_agent`: a model that speaks Thought / Action / Observation.
 
     With `guard` (the default) the model stops at "Observation:", and should a server ignore the
-    stop, the rest is cut off here: no observation is ever the model's own. Without it you see
-    why that matters.
+    stop, the rest is cut off here: no observation is ever the model's own. Without it, a model
+    may go on, invent the observation, and answer from what it has invented.
 
     >>> from course_utils.models import scripted
     >>> model = ReAct(scripted(['Action: now\\nAction Input: {}\\nObservation: 12:00']))
@@ -72,7 +72,7 @@ class ReAct:
             settings["stop"] = (*_as_tuple(settings.get("stop", ())), STOP)
         reply = self.model.chat(as_text(messages, tools or ()), **settings)
         text = cut(reply.text) if self.guard else reply.text
-        return read(replace(reply, text=text))
+        return read(replace(reply, text=text), first=self.guard)
 
 
 def as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
@@ -121,14 +121,15 @@ def cut(text: str) -> str:
     return text[: found.start()].rstrip() if found else text
 
 
-def read(reply: Reply) -> Reply:
+def read(reply: Reply, first: bool = True) -> Reply:
     """A reply with the calls, the answer or the fault that its text holds.
 
-    What comes first counts, an Action or a Final Answer. Text without any marker is an answer.
+    What comes first counts, an Action or a Final Answer; if not `first`, a Final Answer counts
+    wherever it stands. Text without any marker is an answer.
     """
     text = reply.text
     action, final = _ACTION.search(text), _FINAL.search(text)
-    if action and (final is None or action.start() < final.start()):
+    if action and (final is None or (first and action.start() < final.start())):
         thought = _THOUGHT.sub("", text[: action.start()]).strip()
         call = _call(text, action)
         if isinstance(call, ParseError):

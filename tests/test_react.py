@@ -40,8 +40,8 @@ def test_an_invented_observation_never_gets_through(tools):
 
 
 def test_without_the_guard_the_model_invents(tools):
-    reply = ReAct(scripted([INVENTED]), guard=False).chat([Message("user", "?")], tools)
-    assert "Observation: paid" in reply.text
+    run = run_agent(ReAct(scripted([INVENTED]), guard=False), tools, "Is INV-004217 paid?")
+    assert run.answer == "It is paid." and list(run.trace.of(Observed)) == []
 
 
 def test_the_stop_marker_is_sent_and_the_callers_stops_are_kept(tools):
