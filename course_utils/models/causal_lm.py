@@ -230,10 +230,8 @@ class CourseLM:
 
     def _options(self, config: Any, settings: dict[str, Any]) -> dict[str, Any]:
         """All settings in one place: the model's own, then the configuration, then the call's."""
-        given = (config.to_diff_dict() if config is not None else {}) | settings
-        merged = self.generation_config.to_diff_dict() | given
-        if given.get("max_length") and not given.get("max_new_tokens"):
-            merged["max_new_tokens"] = None
+        called = config.to_diff_dict() if config is not None else {}
+        merged = self.generation_config.to_diff_dict() | called | settings
         merged = {k: v for k, v in merged.items() if v is not None and k not in IGNORED}
         for name, value in merged.items():
             if name not in HONOURED and not (name in NEUTRAL and value == NEUTRAL[name]):
@@ -241,6 +239,11 @@ class CourseLM:
                     f"The recorded model cannot honour {name}={_short(value)}. "
                     f"It honours {', '.join(sorted(HONOURED))}; leave {name} out."
                 )
+        if "max_length" in merged and "max_new_tokens" in merged:
+            raise UnsupportedGeneration(
+                f"max_new_tokens={merged['max_new_tokens']} would overrule max_length: pass "
+                "max_new_tokens=None with it, or only max_new_tokens."
+            )
         end = merged["eos_token_id"]
         if end not in (self.model.tokenizer.end_id, [self.model.tokenizer.end_id]):
             raise UnsupportedGeneration(

@@ -36,8 +36,9 @@ class CourseChat(BaseChatModel):
     The fields are the defaults of every call; each can be given for one call too
     (`chat.invoke(messages, max_new_tokens=60)`). The message that comes back tells where it comes
     from: `response_metadata` has origin, model_name and finish_reason, `usage_metadata` the token
-    counts. Streaming gives the real tokens one by one, once the reply is complete. Ids of tool
-    calls go on counting through a conversation, so that none appears twice.
+    counts. A broken call is in `invalid_tool_calls`, its error in `response_metadata` under
+    parse_errors. Streaming gives the real tokens one by one, once the reply is complete. Ids of
+    tool calls go on counting through a conversation, so that none appears twice.
 
     >>> load().langchain().invoke("Hi! I'm Bob").usage_metadata["input_tokens"]  # doctest: +SKIP
     35
@@ -77,7 +78,7 @@ class CourseChat(BaseChatModel):
         `tool_choice` is auto (or None: the model decides), none, any (or required, or True: some
         call), or a tool's name (that call). A call is forced by a grammar, not by a request.
         """
-        schemas = [t.schema() if isinstance(t, Tool) else convert_to_openai_tool(t) for t in tools]
+        schemas = _schemas(tools)
         chosen = _offered(schemas, tool_choice)
         return self.bind(tools=chosen["tools"], **_without_none(chosen["grammar"]), **settings)
 
@@ -95,9 +96,7 @@ class CourseChat(BaseChatModel):
         """
         total = self.counter(messages)
         if tools:
-            schemas = [
-                t.schema() if isinstance(t, Tool) else convert_to_openai_tool(t) for t in tools
-            ]
+            schemas = _schemas(tools)
             with_tools = TokenCounter(self.model.tokenizer, schemas)
             total += with_tools.fixed(messages) - self.counter.fixed(messages)
         return total
@@ -167,6 +166,10 @@ def openai_chat(server: ServerModel, **settings: Any) -> Any:
     )
 
 
+def _schemas(tools: Sequence[Any]) -> list[dict[str, Any]]:
+    return [t.schema() if isinstance(t, Tool) else convert_to_openai_tool(t) for t in tools]
+
+
 def _offered(schemas: list[dict[str, Any]], choice: Any) -> dict[str, Any]:
     """The tools to offer and the grammar that forces a call, if one is to be forced."""
     if isinstance(choice, dict):
@@ -205,11 +208,13 @@ def _without_none(grammar: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _facts(reply: Reply) -> dict[str, Any]:
+    errors = [f"{error.kind}: {error.message}" for error in reply.parse_errors]
     return {
         "response_metadata": {
             "origin": reply.origin,
             "model_name": reply.model,
             "finish_reason": reply.finish_reason,
+            **({"parse_errors": errors} if errors else {}),
         },
         "usage_metadata": {
             "input_tokens": reply.prompt_tokens,
@@ -247,12 +252,11 @@ def _pieces(
         {**call, "args": json.dumps(call["args"], ensure_ascii=False), "index": number}
         for number, call in enumerate(whole.tool_calls)
     ]
-    chunks = [{k: call[k] for k in ("name", "args", "id", "index")} for call in calls]
-    invalid = whole.invalid_tool_calls
+    # Broken calls are told in response_metadata only: as chunks, LangChain would mend them into
+    # calls of a tool without a name.
     yield AIMessageChunk(
         content="",
-        tool_call_chunks=chunks,
-        **({} if chunks else {"invalid_tool_calls": invalid}),
+        tool_call_chunks=[{k: call[k] for k in ("name", "args", "id", "index")} for call in calls],
         chunk_position="last",
         **_facts(reply),
     )
