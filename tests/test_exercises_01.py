@@ -146,3 +146,116 @@ def test_01_2():
 
 def test_01_2_the_stub_is_not_attempted():
     assert check("01.2", lambda text, functions: ...).ok is None
+
+
+def ordered(message, results):
+    by_id = {result["tool_call_id"]: result for result in results}
+    nothing = {"role": "tool", "content": "no result"}
+    ids = [call["id"] for call in message["tool_calls"]]
+    return [by_id.get(each, {**nothing, "tool_call_id": each}) for each in ids]
+
+
+def ordered_by_loops(message, results):
+    found = []
+    for call in message["tool_calls"]:
+        for result in results:
+            if result["tool_call_id"] == call["id"]:
+                found.append(result)
+                break
+        else:
+            missing = {"tool_call_id": call["id"], "role": "tool", "content": "no result"}
+            found.append(missing)
+    return found
+
+
+def ordered_by_sorting(message, results):
+    place = {call["id"]: number for number, call in enumerate(message["tool_calls"])}
+    known = [result for result in results if result["tool_call_id"] in place]
+    there = {result["tool_call_id"] for result in known}
+    for each in place.keys() - there:
+        known.append({"role": "tool", "tool_call_id": each, "content": "no result"})
+    return tuple(sorted(known, key=lambda result: place[result["tool_call_id"]]))
+
+
+def without_missing(message, results):
+    return [each for each in ordered(message, results) if each["content"] != "no result"]
+
+
+def with_strays(message, results):
+    known = ordered(message, results)
+    return known + [each for each in results if each not in known]
+
+
+def missing_as(change):
+    def answer(message, results):
+        return [
+            change(each) if each["content"] == "no result" else each
+            for each in ordered(message, results)
+        ]
+
+    return answer
+
+
+def relabelled(message, results):
+    calls = message["tool_calls"]
+    return [
+        {**result, "tool_call_id": call["id"]} for call, result in zip(calls, results, strict=False)
+    ]
+
+
+def test_01_3():
+    by_id = lambda m, r: sorted(r, key=lambda each: each["tool_call_id"])  # noqa: E731
+    assert_classifies(
+        "01.3",
+        right=[ordered, ordered_by_loops, ordered_by_sorting],
+        wrong=[
+            (lambda m, r: r, "still come in the order"),
+            (by_id, "by their ids"),
+            (lambda m, r: r[::-1], "your results answer"),
+            (lambda m, r: [each["content"] for each in ordered(m, r)], "whole tool messages"),
+            (relabelled, "contents are not those"),
+            (without_missing, "needs a message as well"),
+            (with_strays, "leave it out"),
+            (missing_as(lambda each: None), "not None"),
+            (missing_as(lambda each: {**each, "role": "user"}), 'role "tool"'),
+            (missing_as(lambda each: {**each, "content": ""}), '"no result"'),
+            (missing_as(lambda each: {"role": "tool", "content": "no result"}), "id of its call"),
+            (lambda m, r: [r[[c["id"] for c in m["tool_calls"]].index("x")]], "ValueError"),
+            (lambda m, r: dict(enumerate(ordered(m, r))), "list of tool messages"),
+        ],
+    )
+
+
+def test_01_3_the_stub_is_not_attempted():
+    assert check("01.3", lambda message, results: ...).ok is None
+
+
+FAULTS = {
+    "arguments_not_text": 2,
+    "arguments_cut_off": 6,
+    "orphan_result": 4,
+    "unsupported_answer": 5,
+}
+
+
+def test_01_4():
+    assert_classifies(
+        "01.4",
+        right=[FAULTS, dict(reversed(FAULTS.items())), {k: [v] for k, v in FAULTS.items()}],
+        wrong=[
+            ({k: v - 1 for k, v in FAULTS.items()}, "one too low"),
+            (FAULTS | {"orphan_result": 3}, "answers call b"),
+            (FAULTS | {"orphan_result": 6}, "call without a result"),
+            (FAULTS | {"unsupported_answer": 4}, "sentence that believes it"),
+            (FAULTS | {"arguments_not_text": 6, "arguments_cut_off": 2}, "2 of 4"),
+            (FAULTS | {"arguments_not_text": 1}, "does not have this fault"),
+            (FAULTS | {"arguments_not_text": "a"}, "from 1 to 6"),
+            ({"orphan_result": 4}, "no answer for"),
+            (FAULTS | {"wrong_order": 3}, "none of the faults"),
+            ([2, 6, 4, 5], "should be a dict"),
+        ],
+    )
+
+
+def test_01_4_a_half_filled_dict_is_not_attempted():
+    assert check("01.4", dict.fromkeys(FAULTS, ...)).ok is None
