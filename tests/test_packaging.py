@@ -19,8 +19,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
 # Used without an import of ours: programs, what pytest and pip load by themselves, and gguf, with
-# which transformers reads the weights.
-NOT_IMPORTED = {"jupyterlab", "nbval", "ruff", "ipywidgets", "ipykernel", "gguf"}
+# which transformers reads the weights (with accelerate).
+NOT_IMPORTED = {"jupyterlab", "nbval", "ruff", "ipywidgets", "ipykernel", "gguf", "accelerate"}
 MAIN_PACKAGES = {"transformers", "torch", "langchain", "langgraph", "smolagents"}
 
 
