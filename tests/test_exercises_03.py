@@ -5,7 +5,8 @@ import json
 import pytest
 
 from course_utils.exercises import check, hint, known
-from course_utils.exercises.checks_03 import READ, Chat, RunsOn
+from course_utils.exercises.checks_03 import READ
+from course_utils.exercises.loop_trial import Chat, RunsOn
 from course_utils.exercises.testing import assert_classifies
 
 
