@@ -6,8 +6,19 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from course_utils.exercises import call, describe, exercise, partly, right, short, wrong
+from course_utils.exercises import describe, exercise, partly, right, short, wrong
+from course_utils.exercises.calls import AnswerFailed
+from course_utils.exercises.calls import call as run
 from course_utils.exercises.feedback import Feedback
+
+
+def call(function: Any, *args: Any) -> Any:
+    """What a learner's function returns; the ... of a stub means that it was not attempted."""
+    result = run(function, *args)
+    if result is ...:
+        raise AnswerFailed(Feedback("open", "Replace ... by your code and run the cells again."))
+    return result
+
 
 # -- 04.1: an exception becomes data
 
