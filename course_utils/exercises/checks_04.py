@@ -6,15 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from course_utils.exercises import describe, exercise, partly, right, short, wrong
+from course_utils.exercises import call, describe, exercise, partly, right, short, wrong
 from course_utils.exercises.calls import AnswerFailed
-from course_utils.exercises.calls import call as run
 from course_utils.exercises.feedback import Feedback
 
 
-def call(function: Any, *args: Any) -> Any:
-    """What a learner's function returns; the ... of a stub means that it was not attempted."""
-    result = run(function, *args)
+def attempt(function: Any, *args: Any) -> Any:
+    """Call a learner's function; a stub that still returns ... counts as not attempted."""
+    result = call(function, *args)
     if result is ...:
         raise AnswerFailed(Feedback("open", "Replace ... by your code and run the cells again."))
     return result
@@ -65,11 +64,11 @@ FAILING = [
     ],
 )
 def as_data(answer: Any) -> Feedback:
-    result = call(answer, _add, {"a": 2, "b": 3})
+    result = attempt(answer, _add, {"a": 2, "b": 3})
     if result not in (5, "5"):
         return wrong(f"add(2, 3) works, and should give 5 as before, not {describe(result)}.")
     for function, arguments, code, words in FAILING:
-        feedback = _error_text(call(answer, function, dict(arguments)), code, words)
+        feedback = _error_text(attempt(answer, function, dict(arguments)), code, words)
         if feedback is not None:
             return feedback
     return right("One line of data: a name for programs, a sentence for the model, no stack trace.")
@@ -178,26 +177,26 @@ OTHERS = [
     ],
 )
 def key_for(answer: Any) -> Feedback:
-    key = call(answer, "run-1", "pay_invoice", dict(PAY))
+    key = attempt(answer, "run-1", "pay_invoice", dict(PAY))
     if not isinstance(key, str) or not key:
         return wrong(f"The key should be a text that is not empty, not {describe(key)}.")
-    if call(answer, "run-1", "pay_invoice", dict(PAY)) != key:
+    if attempt(answer, "run-1", "pay_invoice", dict(PAY)) != key:
         return wrong("The same call twice gives two keys, so a second try would pay again.")
-    if call(answer, "run-1", "pay_invoice", dict(SWAPPED)) != key:
+    if attempt(answer, "run-1", "pay_invoice", dict(SWAPPED)) != key:
         return wrong(
             "The same arguments in another order give another key: a model that writes the amount "
             "first would pay again."
         )
     for other, what in OTHERS:
         run_id, name, arguments = other
-        if call(answer, run_id, name, dict(arguments)) == key:
+        if attempt(answer, run_id, name, dict(arguments)) == key:
             return wrong(f"The key stays the same for {what}. These are two actions.")
     nested = {"to": {"name": "Ana", "address": "ana@example.com"}, "lines": [1, 2]}
     turned = {"lines": [1, 2], "to": {"address": "ana@example.com", "name": "Ana"}}
-    first, second = (call(answer, "run-1", "send", each) for each in (nested, turned))
+    first, second = (attempt(answer, "run-1", "send", each) for each in (nested, turned))
     if first != second:
         return wrong("Inside an argument the order of keys still counts: nested dicts are equal.")
-    if call(answer, "run-1", "send", {**nested, "lines": [2, 1]}) == first:
+    if attempt(answer, "run-1", "send", {**nested, "lines": [2, 1]}) == first:
         return wrong("The order within a list means something: [1, 2] and [2, 1] are two calls.")
     return right("The same action has the same key, however often and in whatever order it comes.")
 
@@ -296,7 +295,7 @@ STORIES: list[tuple[str, str, list[dict[str, Any]], list[float], str]] = [
 def unsupported(answer: Any) -> Feedback:
     failed: list[str] = []
     for said, question, observations, wanted, why in STORIES:
-        found = call(answer, said, question, [dict(each) for each in observations])
+        found = attempt(answer, said, question, [dict(each) for each in observations])
         numbers = _numbers(found)
         if numbers is None:
             return wrong(f"Return a list of numbers, not {describe(found)}.")
