@@ -420,10 +420,10 @@ def test_a_result_without_an_id_belongs_to_the_calls_before_it():
 @pytest.mark.parametrize(
     ("history", "words"),
     [
-        ([m.assistant("Hello")], "there is no user message"),
-        ([m.system("s"), m.assistant("Hello")], "there is no user message"),
-        ([m.user("Hi"), result()], "a tool result answers no call"),
-        ([result(), result()], "a tool result answers no call"),
+        ([m.assistant("Hello")], "it has no user message"),
+        ([m.system("s"), m.assistant("Hello")], "it has no user message"),
+        ([m.user("Hi"), result()], "a tool result in it answers no call"),
+        ([result(), result()], "it has no user message"),
     ],
 )
 def test_a_history_that_cannot_be_sent_is_refused(history, words):
@@ -455,6 +455,38 @@ def test_only_as_much_is_counted_as_fits():
     assert trim(history, 21, count) == history[-20:]
     assert max(counted) < 100
     assert len(counted) < 20
+
+
+def test_what_is_dropped_is_not_even_looked_at():
+    class Untouchable:
+        @property
+        def type(self):
+            raise AssertionError("looked at")
+
+    history = [m.user("Hi"), *[Untouchable()] * 1000, *[m.user("a"), m.assistant("b")] * 200]
+    assert trim(history, 21, len) == history[-20:]
+
+
+@given(
+    costs=st.lists(st.integers(0, 1000), min_size=1, max_size=60),
+    budget=st.integers(0, 5000),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_search_finds_the_best_in_few_steps(costs, budget):
+    history = [m.user(str(number)) for number in range(len(costs))]
+    asked = []
+
+    def count(messages):
+        asked.append(len(messages))
+        return sum(costs[int(message.content)] for message in messages)
+
+    fitting = [n for n in range(1, len(costs) + 1) if sum(costs[-n:]) <= budget]
+    if not fitting:
+        with pytest.raises(BudgetTooSmall):
+            trim(history, budget, count)
+    else:
+        assert len(trim(history, budget, count)) == fitting[-1]
+        assert len(asked) <= 3 + 4 * len(costs).bit_length()
 
 
 def test_the_input_is_left_alone():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from course_utils.errors import CourseError
-from course_utils.memory.history import call_positions, role_of
+from course_utils.memory.history import role_of, whole_tails
 
 
 @dataclass(frozen=True)
@@ -104,16 +104,15 @@ def _dropped_after(
     messages: Sequence[Any], roles: list[str], kept: list[int], rules: Rules
 ) -> list[tuple[int, str]]:
     """What fits and is dropped all the same, with the reason."""
-    calls = call_positions(messages)
     dropped = []
-
-    def torn() -> bool:
-        return rules.keep_pairs and any(calls[index] < kept[0] for index in kept)
-
-    while kept and ((rules.start_with_user and roles[kept[0]] != "user") or torn()):
-        index = kept.pop(0)
-        why = "dropped: its question was cut off"
-        if roles[index] == "tool" or (roles[index] == "user" and rules.start_with_user):
-            why = "dropped: call and result stay together"
-        dropped.append((index, why))
+    while kept:
+        tail = [messages[index] for index in kept]
+        torn = rules.keep_pairs and 0 not in set(whole_tails(tail))
+        role = roles[kept[0]]
+        if not torn and (role == "user" or not rules.start_with_user):
+            break
+        # A user message goes only because a result further on has lost its call.
+        pair = role == "tool" or (role == "user" and torn)
+        why = "call and result stay together" if pair else "its question was cut off"
+        dropped.append((kept.pop(0), f"dropped: {why}"))
     return dropped

@@ -5,7 +5,7 @@ LangChain's messages are recognised by their shape, so that this module needs no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -91,33 +91,44 @@ def with_content(message: Any, text: str) -> Any:
     return message.model_copy(update={"content": text})
 
 
-def call_positions(messages: Sequence[Any]) -> list[int]:
-    """For every message, the position of the call that it answers.
+def call_ids(message: Any) -> list[str]:
+    """Ids of the calls that an assistant's message makes, read without converting the message.
 
-    That is its own position for anything but a tool result, and -1 for a result whose call is not
-    in the history. Ids may repeat in later turns (`call_1` again), so the nearest call before the
-    result counts.
-
-    >>> call_positions([{"role": "user", "content": "Hi"}, {"role": "tool", "content": "2"}])
-    [0, -1]
+    >>> call_ids({"role": "assistant", "tool_calls": [{"id": "call_1"}]})
+    ['call_1']
     """
-    positions, latest = [], {}
-    last_caller = -1
-    for index, message in enumerate(messages):
-        role = role_of(message)
-        if role == "assistant":
-            read = as_message(message)
-            for call in read.tool_calls:
-                latest[call.id] = index
-                last_caller = index
+    get = message.get if isinstance(message, dict) else lambda name: getattr(message, name, None)
+    calls = get("tool_calls") or ()
+    return [call.id if isinstance(call, ToolCall) else call.get("id") for call in calls]
+
+
+def answered_id(message: Any) -> str | None:
+    """Id of the call that a tool's message answers, if it tells."""
+    if isinstance(message, dict):
+        return message.get("tool_call_id")
+    return getattr(message, "tool_call_id", None)
+
+
+def whole_tails(messages: Sequence[Any], first: int = 0) -> Iterator[int]:
+    """Positions from which on no tool result lacks its call, newest first.
+
+    Walking backwards, a result opens its id and the nearest message that makes that call closes
+    it: ids may repeat in later turns (`call_1` again). A result without an id belongs to the
+    nearest calls before it. A result whose call is in no message leaves no position before it.
+
+    >>> list(whole_tails([{"role": "user"}, {"role": "tool"}, {"role": "user"}]))
+    [2]
+    """
+    waiting: set[str | None] = set()
+    for index in range(len(messages) - 1, first - 1, -1):
+        role = role_of(messages[index])
         if role == "tool":
-            read = as_message(message)
-            # A result without an id can only belong to the calls just before it.
-            known = last_caller if read.tool_call_id is None else latest.get(read.tool_call_id, -1)
-            positions.append(known)
-        else:
-            positions.append(index)
-    return positions
+            waiting.add(answered_id(messages[index]))
+        elif role == "assistant" and waiting:
+            made = call_ids(messages[index])
+            waiting -= {*made, None} if made else set()
+        if not waiting:
+            yield index
 
 
 def _text(content: Any) -> str:

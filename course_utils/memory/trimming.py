@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from course_utils.errors import CourseError
-from course_utils.memory.history import as_message, call_positions, role_of, with_content
+from course_utils.memory.history import as_message, role_of, whole_tails, with_content
 
 Count = Callable[[list[Any]], int]
 
@@ -25,9 +26,9 @@ def trim(messages: Sequence[Any], budget: int, count: Count) -> list[Any]:
     Four rules: the newest messages stay; a leading system message always stays, and is counted;
     no message is cut; what is kept begins with a user message. A tool result also never loses the
     call that it answers. `count` takes a list of messages and returns tokens: `model.count`, a
-    `TokenCounter` or its `whole`, or any function that grows with the list. It is asked only about
-    as much history as fits, so the time does not grow with what is dropped beyond one look at each
-    message's role.
+    `TokenCounter` or its `whole`, or any function that grows with the list. It is asked a few times,
+    about little more than what fits, and what is dropped beyond that is not looked at: the time
+    grows with the budget, not with the history.
 
     LangChain's `trim_messages(strategy="last", include_system=True, start_on="human")` keeps the
     same messages, given `TokenCounter` and the budget less `TokenCounter.fixed`. It differs in
@@ -41,20 +42,21 @@ def trim(messages: Sequence[Any], budget: int, count: Count) -> list[Any]:
     >>> trim([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}], 1, len)
     [{'role': 'user', 'content': 'b'}]
     """
-    messages = list(messages)
     if not messages:
         return []
-    head = messages[:1] if role_of(messages[0]) == "system" else []
-    starts = _starts(messages, len(head))
+    head = list(messages[:1]) if role_of(messages[0]) == "system" else []
+    starts = _Lazy(_starts(messages, len(head)))
 
     def kept(start: int) -> list[Any]:
         return [*head, *messages[start:]]
 
-    least = kept(starts[0])
-    needed = count(least)
+    if not starts.has(0):
+        raise CourseError(_no_start(messages, len(head)))
+    needed = count(kept(starts[0]))
     if needed > budget:
-        raise BudgetTooSmall(_too_small(budget, needed, head, least), needed)
-    return kept(starts[_last_that_fits(starts, lambda start: count(kept(start)) <= budget)])
+        raise BudgetTooSmall(_too_small(budget, needed, head, kept(starts[0])), needed)
+    best = _last_that_fits(starts.has, lambda i: count(kept(starts[i])), budget, needed)
+    return kept(starts[best])
 
 
 def shorten_results(
@@ -91,50 +93,76 @@ def shorten_results(
             f"budget is {budget}. Give at least {needed}, or drop old turns with trim.",
             needed,
         )
-    numbers = list(range(len(notes), -1, -1))
-    best = _last_that_fits(numbers, lambda number: count(shortened(number)) <= budget)
-    return shortened(numbers[best])
+    whole = len(notes)
+    best = _last_that_fits(
+        lambda left: left <= whole, lambda left: count(shortened(whole - left)), budget, needed
+    )
+    return shortened(whole - best)
 
 
-def _starts(messages: list[Any], first: int) -> list[int]:
-    """Where the kept part may begin, newest first.
+class _Lazy:
+    """An iterator read as a list, as far as it is asked for."""
 
-    At a user message, and only if every result from there on has its call there too. The smallest
-    call position seen so far, walking backwards, decides that in one pass.
+    def __init__(self, values: Iterator[int]) -> None:
+        self._values = values
+        self._known: list[int] = []
+
+    def has(self, position: int) -> bool:
+        missing = position + 1 - len(self._known)
+        self._known.extend(islice(self._values, max(0, missing)))
+        return position < len(self._known)
+
+    def __getitem__(self, position: int) -> int:
+        return self._known[position]
+
+
+def _starts(messages: Sequence[Any], first: int) -> Iterator[int]:
+    """Where the kept part may begin, newest first: at a user message, no result without its call.
+
+    A history that is only a system message ends where it begins.
     """
     if len(messages) == first:
-        return [first]
-    calls = call_positions(messages)
-    starts, reach = [], len(messages)
-    for index in range(len(messages) - 1, first - 1, -1):
-        reach = min(reach, calls[index])
-        if role_of(messages[index]) == "user" and reach >= index:
-            starts.append(index)
-    if not starts:
-        reason = "a tool result answers no call" if reach < 0 else "there is no user message"
-        raise CourseError(
-            f"This history cannot be trimmed: it must begin with a user message, and {reason}."
-        )
-    return starts
+        yield first
+    for index in whole_tails(messages, first):
+        if role_of(messages[index]) == "user":
+            yield index
 
 
-def _last_that_fits(candidates: list[int], fits: Callable[[int], bool]) -> int:
-    """The position of the last candidate that fits; the first one is known to fit.
+def _last_that_fits(
+    has: Callable[[int], bool], tokens: Callable[[int], int], budget: int, least: int
+) -> int:
+    """The last candidate of at most `budget` tokens; candidate 0 has `least`, and fits.
 
-    Steps of 1, 2, 4, … until one does not fit, then halving: what is far beyond the budget is
-    never looked at.
+    Tokens grow with the candidate, so it is guessed from the tokens a candidate had so far, and
+    once one is known not to fit, from the line between the two. Every second guess doubles or
+    halves instead, which bounds their number by twice the logarithm of what fits. Nothing far
+    beyond the budget is looked at.
     """
-    good, step = 0, 1
-    while good + step < len(candidates) and fits(candidates[good + step]):
-        good, step = good + step, step * 2
-    bad = min(good + step, len(candidates))
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if fits(candidates[middle]):
-            good = middle
+    good, spent = 0, least
+    bad, excess, step, guessing = None, 0, 0, True
+    while has(good + 1) and (bad is None or bad - good > 1):
+        if bad is None:
+            guess = int((budget - spent) * (good + 1) / max(1, spent))
+            step = max(1, guess if guessing else 2 * step)
+            while not has(good + step):
+                step = max(1, step // 2)
+            candidate = good + step
         else:
-            bad = middle
+            share = (budget - spent) / (excess - spent) if guessing else 0.5
+            candidate = min(max(good + round((bad - good) * share), good + 1), bad - 1)
+        found = tokens(candidate)
+        if found <= budget:
+            good, spent = candidate, found
+        else:
+            bad, excess = candidate, found
+        guessing = not guessing
     return good
+
+
+def _no_start(messages: Sequence[Any], first: int) -> str:
+    users = any(role_of(message) == "user" for message in messages[first:])
+    reason = "a tool result in it answers no call" if users else "it has no user message"
+    return f"This history cannot be trimmed to one that begins with a user message: {reason}."
 
 
 def _too_small(budget: int, needed: int, head: list[Any], least: list[Any]) -> str:
