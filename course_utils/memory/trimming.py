@@ -26,8 +26,8 @@ def trim(messages: Sequence[Any], budget: int, count: Count) -> list[Any]:
     Four rules: the newest messages stay; a leading system message always stays, and is counted;
     no message is cut; what is kept begins with a user message. A tool result also never loses the
     call that it answers. `count` takes a list of messages and returns tokens: `model.count`, a
-    `TokenCounter` or its `whole`, or any function that grows with the list. It is asked a few times,
-    about little more than what fits, and what is dropped beyond that is not looked at: the time
+    `TokenCounter` or its `whole`, or any function that grows with the list. It is asked a few times
+    about little more than what fits, and what is dropped beyond that is not looked at, so the time
     grows with the budget, not with the history.
 
     LangChain's `trim_messages(strategy="last", include_system=True, start_on="human")` keeps the
