@@ -2,8 +2,10 @@
 
 import json
 
+import nbformat
 import pytest
 
+from course_utils.cli import places
 from course_utils.exercises import check, hint, known
 from course_utils.exercises.checks_03 import READ
 from course_utils.exercises.loop_trial import Chat, RunsOn
@@ -39,6 +41,19 @@ def test_read_a_trace():
             ([3, 1, 0, "repeats"], "dict with the keys"),
         ],
     )
+
+
+def test_the_key_to_the_trace_is_what_the_notebook_shows():
+    cells = nbformat.read(next(places.NOTEBOOKS.glob("03_*.ipynb")), as_version=4).cells
+    cell = next(cell for cell in cells if "jacket_run = run_agent" in cell.source)
+    shown = " ".join(output.data["text/plain"] for output in cell.outputs)
+    shown = " ".join(shown.split())
+    assert {
+        "asked": shown.count("send_email("),
+        "sent": shown.count("Sent to Ana.") - shown.count("Note: this was done in step"),
+        "looked": shown.count("get_weather("),
+        "stop": shown.split("stopped: ")[1].split()[0],
+    } == READ
 
 
 def test_tokens_read():
