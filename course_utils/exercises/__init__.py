@@ -5,6 +5,7 @@ In a notebook::
     from course_utils.exercises import check, hint, predict, reveal
 
     predict("01.2", ...)    # put your guess in place of ...
+    curtain()               # first line of the output that is folded
     reveal("01.2", 93)      # after the cell that shows it
     check("01.1", answer)   # ... means not attempted yet
     hint("01.1")            # the next hint, every time it is called
@@ -32,7 +33,7 @@ from typing import Any
 
 from course_utils.exercises.calls import AnswerFailed, call, describe, explain, short
 from course_utils.exercises.feedback import Feedback, partly, right, wrong
-from course_utils.exercises.predictions import predict, reveal
+from course_utils.exercises.predictions import curtain, predict, reveal
 from course_utils.exercises.registry import Exercise, exercise, find, known
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Feedback",
     "call",
     "check",
+    "curtain",
     "describe",
     "exercise",
     "find",

@@ -28,6 +28,17 @@ def predict(exercise_id: str, guess: Any) -> Feedback:
     return Feedback("note", message, exercise_id)
 
 
+def curtain() -> None:
+    """Put a neutral line first in a folded output.
+
+    JupyterLab shows the first line of an output that is folded, which would be the answer.
+
+    >>> curtain()
+    Guess first, then open this output.
+    """
+    print("Guess first, then open this output.")
+
+
 def reveal(exercise_id: str, actual: Any) -> Feedback:
     """Compare the guess with what really happened: how far off, or same or not.
 
