@@ -34,6 +34,12 @@ def svg(markup):
 ERROR = new_output("error", ename="E", evalue="no", traceback=["E: no"])
 RAISES = {"tags": ["raises-exception"]}
 LONG = {"tags": ["long"]}
+FOLDED = {"jupyter": {"outputs_hidden": True}}
+
+
+def folded(*outputs):
+    return new_code_cell("x", metadata=FOLDED, outputs=list(outputs))
+
 
 GOOD = [
     ("# Title\n\nSome prose with a [link](https://example.org/a/b) and `code`.",),
@@ -53,6 +59,8 @@ GOOD = [
     (("a",), ("b",), "prose", ("c",)),
     (("text = 'never call input() or from x import *'",),),
     (("x", shown(text__html="<p>all</p>", text__plain="line\n" * 40)),),
+    (folded(stream("Guess first, then open this output.\n42\n")),),
+    (folded(),),
 ]
 
 
@@ -90,6 +98,7 @@ BAD = [
     (lint.forbidden_code, (("!pip install x",),)),
     (lint.forbidden_code, (("x = 1\n%pip install x",),)),
     (lint.forbidden_code, (("name = input('Name?')",),)),
+    (lint.folded_answers, (folded(stream("42\n")),)),
     (lint.slide_types, (new_markdown_cell("x", metadata={"slideshow": {"slide_type": "big"}}),)),
     (lint.short_outputs, (("x", stream("line\n" * 21)),)),
     (lint.short_outputs, (("x", stream("line\n" * 11), shown(text__plain="line\n" * 11)),)),

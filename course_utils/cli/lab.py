@@ -18,6 +18,10 @@ def lab_verb(arguments: Namespace) -> int:
     variables = kernel_environment({"COURSE_MODEL": chosen_mode(None)})
     # Learners look at their own hash seeds and warnings; only tests need them fixed.
     variables.pop("PYTHONHASHSEED")
+    # Else JupyterLab strips the colours from stored outputs until a cell is run again.
+    notebooks = [p for n in places.all_notebooks() for p in (n, *places.solutions_of(n))]
+    trust = [sys.executable, "-m", "jupyter", "trust", *map(str, notebooks)]
+    subprocess.run(trust, cwd=places.ROOT, env=variables, stdout=subprocess.DEVNULL)
     # Without a root of its own, JupyterLab would show the folder of the notebook alone.
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={places.ROOT}"]
     command += [str(first), *arguments.rest]

@@ -15,6 +15,7 @@ CODE_LINES, LONG_CODE_LINES = 15, 25
 PROSE_WORDS = 80
 OUTPUT_LINES = 20
 CODE_RUN = 2  # code cells in a row without prose
+CURTAIN = "Guess first"
 SLIDE_TYPES = {"slide", "subslide", "fragment", "skip", "notes", "-"}
 
 MACHINE = {
@@ -168,6 +169,14 @@ def forbidden_code(notebook) -> Iterator[str]:
                 yield f"cell {at}: input()"
 
 
+def folded_answers(notebook) -> Iterator[str]:
+    """A folded output begins with the neutral line of curtain(): JupyterLab shows its first."""
+    for at, cell in _code(notebook):
+        if cell.metadata.get("jupyter", {}).get("outputs_hidden") and cell.outputs:
+            if not _text(cell.outputs[0]).startswith(CURTAIN):
+                yield f"cell {at}: folded, but without curtain() its first line shows the answer"
+
+
 def slide_types(notebook) -> Iterator[str]:
     for at, cell in _cells(notebook):
         if cell.metadata.get("slideshow", {}).get("slide_type") not in SLIDE_TYPES:
@@ -197,6 +206,7 @@ RULES: list[Callable] = [
     short_prose,
     prose_between_code,
     forbidden_code,
+    folded_answers,
     slide_types,
     short_outputs,
 ]
