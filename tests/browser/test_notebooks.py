@@ -2,82 +2,61 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
+from driver import insert_first, open_notebook, run_all
+
+from course_utils.cli.places import ROOT
 
 pytestmark = pytest.mark.browser
-ROOT = Path(__file__).parents[2]
-SCREENSHOTS = ROOT / "build" / "screenshots"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-# Messages of JupyterLab itself, which come with an empty notebook too.
-LAB_NOISE = ("favicon", "WebSocket", "ResizeObserver", "status of 404", "status of 403")
-READ_CELLS = """() => {
-  const notebook = window.jupyterapp.shell.currentWidget.content.model.toJSON();
-  return notebook.cells.filter(cell => cell.cell_type === 'code').map(cell => ({
-    count: cell.execution_count,
-    tags: cell.metadata.tags || [],
-    errors: cell.outputs.filter(o => o.output_type === 'error').map(o => o.ename + ': ' + o.evalue),
-    stderr: cell.outputs.filter(o => o.name === 'stderr').length,
-  }));
-}"""
-
-
-@pytest.fixture
-def page(browser):
-    page = browser.new_page(viewport={"width": 1280, "height": 1600})
-    page.set_default_timeout(120_000)
-    page.problems = []
-    page.on("pageerror", lambda error: page.problems.append(str(error)))
-    page.on(
-        "console",
-        lambda message: page.problems.append(message.text) if message.type == "error" else None,
-    )
-    yield page
-    page.close()
-
-
-def open_notebook(page, lab, path: str) -> None:
-    """Open a notebook and wait until its kernel is idle."""
-    address, token = lab
-    page.goto(f"{address}/lab/tree/{path}?token={token}&reset")
-    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', state="attached")
-
-
-def run_all(page) -> list[dict]:
-    """Run > Run All Cells, as from the menu; the state of every code cell afterwards."""
-    page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', state="attached")
-    return page.evaluate(READ_CELLS)
-
-
-def expected_counts(path) -> list[int | None]:
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return [c["execution_count"] for c in cells if c["cell_type"] == "code"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=[p.name[:2] for p in NOTEBOOKS])
-def test_run_all_cells_gives_no_error(page, lab, path):
+def test_run_all_cells_gives_no_error(page, lab, screenshots, path):
     open_notebook(page, lab, f"notebooks/{path.name}")
     cells = run_all(page)
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{path.stem}.png")
-    unexpected = [c for c in cells if c["errors"] and "raises-exception" not in c["tags"]]
-    assert not unexpected
-    assert [c["count"] for c in cells] == expected_counts(path), "not every cell ran, in order"
-    assert not [c for c in cells if c["stderr"]]
-    assert not [p for p in page.problems if not any(noise in p for noise in LAB_NOISE)]
+    page.screenshot(path=screenshots / f"{path.stem}.png")
+    assert not [c for c in cells if c["errors"] and "raises-exception" not in c["tags"]]
+    assert not [c for c in cells if "raises-exception" in c["tags"] and not c["errors"]]
+    counts = [c["count"] for c in cells]
+    assert counts == list(range(1, len(cells) + 1)), "not every cell ran once, in order"
+    assert not [c["stderr"] for c in cells if c["stderr"]]
+    assert not page.problems
 
 
-def test_a_failing_cell_would_be_seen(page, lab):
+@pytest.mark.parametrize(
+    ("source", "field", "found"),
+    [
+        ("1 / 0", "errors", ["ZeroDivisionError: division by zero"]),
+        ("import sys; print('careful', file=sys.stderr)", "stderr", ["careful\n"]),
+    ],
+)
+def test_a_failing_cell_would_be_seen(page, lab, source, field, found):
     """The check above must be able to fail."""
-    open_notebook(page, lab, f"notebooks/{NOTEBOOKS[0].name}")
-    page.evaluate(
-        """() => {
-          const notebook = window.jupyterapp.shell.currentWidget.content.model;
-          notebook.sharedModel.insertCell(0, {cell_type: 'code', source: '1 / 0'});
-        }"""
-    )
+    open_notebook(page, lab, "empty.ipynb")
+    insert_first(page, source)
     cells = run_all(page)
-    assert cells[0]["errors"] == ["ZeroDivisionError: division by zero"]
+    assert cells[0][field] == found
+    assert cells[0]["count"] == 1
+    if field == "errors":
+        assert cells[1]["count"] is None, "the cells after an error do not run"
+
+
+def test_cells_behind_one_that_is_meant_to_fail_are_waited_for(page, lab):
+    open_notebook(page, lab, "empty.ipynb")
+    insert_first(page, "import time; time.sleep(2)")
+    insert_first(page, "1 / 0", tags=["raises-exception"])
+    assert [cell["count"] for cell in run_all(page)] == [1, 2, 3]
+
+
+def test_an_error_on_the_page_would_be_seen(page, lab):
+    open_notebook(page, lab, "empty.ipynb")
+    insert_first(
+        page,
+        "from IPython.display import HTML\n"
+        "HTML('<img src=missing.png><script>console.error(\"broken\")</script>')",
+    )
+    run_all(page)
+    page.wait_for_timeout(500)
+    assert "console: broken" in page.problems
+    assert [p for p in page.problems if "missing.png" in p]
