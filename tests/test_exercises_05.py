@@ -1,8 +1,12 @@
 """The checks of notebook 05: right answers pass, wrong ones are told their own mistake."""
 
+import re
+
+import nbformat
 import pytest
 
 from course_utils.approval import approve, modify, reject
+from course_utils.cli import places
 from course_utils.exercises import check, hint, known
 from course_utils.exercises.checks_05 import CLASSES, READ
 from course_utils.exercises.testing import assert_classifies
@@ -140,6 +144,37 @@ def test_read_audit():
             ([4, 3, 89, "open_ticket"], "dict with the keys"),
         ],
     )
+
+
+def audit_table():
+    """The rows of exercise 05.3 as the notebook shows them."""
+    path = places.NOTEBOOKS / "05_effects_and_approval.ipynb"
+    cells = [c for c in nbformat.read(path, as_version=4).cells if "long_run" in c.source]
+    text = cells[0].outputs[-1].data["text/plain"]
+    lines = text.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("----"))
+    spans = [match.span() for match in re.finditer("-+", lines[at])]
+    names = [lines[at - 1][start:end].strip() for start, end in spans]
+    rows = []
+    for line in lines[at + 1 :]:
+        cells = [line[start:end].strip() for start, end in spans]
+        if cells[0]:
+            rows.append(cells)
+        else:  # a long cell goes on
+            rows[-1] = [f"{old} {new}".strip() for old, new in zip(rows[-1], cells, strict=True)]
+    return [dict(zip(names, cells, strict=True)) for cells in rows]
+
+
+def test_the_answer_is_what_the_table_says():
+    rows = audit_table()
+    changes = [row for row in rows if row["ran with"] and not row["effect"].startswith("read")]
+    amounts = [re.search(r'"amount_eur": (\d+)', row["ran with"]) for row in changes]
+    assert READ == {
+        "person": sum(row["who"] != "policy" for row in rows),
+        "changes": len(changes),
+        "paid_eur": sum(int(each[1]) for each in amounts if each),
+        "without_a_yes": " ".join(row["tool"] for row in changes if row["who"] == "policy"),
+    }
 
 
 def total_at_most(cap):

@@ -183,7 +183,7 @@ MISREAD = {
     "05.3",
     title="Read an audit trail",
     hints=[
-        "The column arguments is what the model wanted; ran with is what happened.",
+        "The column arguments is what the model wanted; ran with is what was let through.",
         "An empty ran with: nothing ran.",
         "The rule tell lets a call run without asking.",
     ],
