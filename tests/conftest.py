@@ -1,6 +1,12 @@
 """What several test modules share."""
 
 import pytest
+from hypothesis import settings
+
+# No deadlines: they are timings, which say more about the machine than about the code. The same
+# examples every time, so that a failure on one machine is a failure on all.
+settings.register_profile("course", deadline=None, derandomize=True)
+settings.load_profile("course")
 
 
 @pytest.fixture

@@ -37,6 +37,8 @@ def home(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.startswith(("PIP_", "HF_HUB_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    # The hub client reads HF_HUB_OFFLINE once, when it is imported; other tests run offline.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(partial_module, "MARK_EVERY", 2**19)
     return tmp_path / "home"

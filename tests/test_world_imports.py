@@ -24,7 +24,15 @@ def imported(file):
     [
         ("world", ("course_utils.world", "course_utils.errors")),
         ("exercises", ("course_utils.exercises", "course_utils.errors")),
-        ("show", ("course_utils.show", "course_utils.errors", "course_utils.messages")),
+        (
+            "show",
+            (
+                "course_utils.show",
+                "course_utils.errors",
+                "course_utils.messages",
+                "course_utils.trace",
+            ),
+        ),
     ],
 )
 def test_a_package_imports_only_what_lies_below_it(package, allowed):

@@ -44,10 +44,10 @@ class Engine:
         self.spec = spec
         self.cache = cache
         self.tok: CourseTokenizer = tokenizer(spec.tokenizer)
-        self._process, self.address, self.version, key = _start(spec)
+        self._process, self.address, self.version, self.key = _start(spec)
         self._http = httpx.Client(
             base_url=self.address,
-            headers={"Authorization": f"Bearer {key}"},
+            headers={"Authorization": f"Bearer {self.key}"},
             timeout=httpx.Timeout(10, read=1800),
             trust_env=False,  # a proxy setting must not catch loopback traffic
         )
