@@ -54,9 +54,12 @@ class Wheels:
             begin += wheel.bytes
 
     def _check_reachable(self, wheel: Wheel) -> None:
-        # Starting pip once before the clock runs: a slow disk is not an unreachable index.
+        # How long pip takes only to start tells how busy this machine is: a slow start is not an
+        # unreachable index. On a quiet machine the whole question takes five seconds at most.
+        begun = time.monotonic()
         if subprocess.run(_pip("--version"), capture_output=True).returncode != 0:
             raise SourceFailed(f"pip is not installed beside {sys.executable}")
+        patience = self.patience + 3 * (time.monotonic() - begun)
         command = _pip("index", "versions", "--retries", "1", *self._index(), wheel.distribution)
         try:
             asked = subprocess.run(
@@ -65,7 +68,7 @@ class Wheels:
                 text=True,
                 errors="replace",
                 stdin=subprocess.DEVNULL,
-                timeout=self.patience,
+                timeout=patience,
             )
         except subprocess.TimeoutExpired as error:
             raise SourceFailed(f"no answer within {self.patience:g} seconds") from error
