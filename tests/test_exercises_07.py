@@ -1,6 +1,9 @@
 """The checks of notebook 07: right answers pass, wrong ones are told their own mistake."""
 
+import nbformat
+
 from course_utils import messages as m
+from course_utils.cli import places
 from course_utils.exercises import check, hint, known
 from course_utils.exercises.checks_07 import CAUSE, COSTS, SENT
 from course_utils.exercises.testing import assert_classifies
@@ -95,6 +98,23 @@ def test_budgets():
             (16, "dict with the keys"),
         ],
     )
+
+
+def test_the_answer_of_cause_is_what_the_notebook_shows():
+    notebook = nbformat.read(places.NOTEBOOKS / "07_trimming.ipynb", as_version=4)
+    texts = [
+        output.data.get("text/plain", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "data" in output
+    ]
+    shown = next(text for text in texts if text.startswith("Turn two: the record"))
+    rows = [line.split() for line in shown.splitlines()[3:]]
+    greeting, stored, question = (int(row[2]) for row in rows)
+    assert [row[0] for row in rows] == ["human", "ai", "human"]
+    assert stored == CAUSE["stored"]
+    assert 45 - greeting - question == CAUSE["room"]
+    assert int(rows[1][3]) > 45, "so the counter alone is no fix"
 
 
 def test_cause():
