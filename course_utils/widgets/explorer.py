@@ -41,7 +41,7 @@ class TrimmingExplorer:
             description="budget",
             tooltip="Tokens that the kept messages may have together",
             style={"description_width": "initial"},
-            layout=ipywidgets.Layout(width="100%", max_width="640px"),
+            layout=ipywidgets.Layout(width="auto", max_width="640px"),
         )
         has_results = any(role_of(message) == "tool" for message in self._messages)
         self._switches = {

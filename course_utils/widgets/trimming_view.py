@@ -57,11 +57,13 @@ def trimming_view(
     plain = table([[*row[:4], *row[5:7], row[7].rjust(5)] for row in rows], HEADS[:4] + HEADS[5:])
     text = "\n".join([headline, plain.text, *(f"! {note}" for note in notes)])
     warned = "".join(f"<li>⚠ {safe(note)}</li>" for note in notes)
+    # As wide as the page and no wider, also inside a widget; the table alone scrolls.
     html = (
-        f'<div style="{TEXT}; max-width: 100%; overflow-x: auto; line-height: 1.35">'
+        f'<div style="{TEXT}; width: 0; min-width: 100%; line-height: 1.35">'
         f'<div role="status"><strong>{safe(headline)}</strong>'
         f'<ul style="list-style: none; margin: 4px 0; padding: 0">{warned}</ul></div>'
-        f"{_gauge(steps, sent, budget)}{_table(rows, steps)}</div>"
+        f"{_gauge(steps, sent, budget)}"
+        f'<div style="overflow-x: auto">{_table(rows, steps)}</div></div>'
     )
     return View(text, html)
 

@@ -16,8 +16,11 @@ def test_run_all_cells_gives_no_error(page, lab, screenshots, path):
     open_notebook(page, lab, f"notebooks/{path.name}")
     cells = run_all(page)
     page.screenshot(path=screenshots / f"{path.stem}.png")
-    assert not [c for c in cells if c["errors"] and "raises-exception" not in c["tags"]]
-    assert not [c for c in cells if "raises-exception" in c["tags"] and not c["errors"]]
+    failed = {n: c["errors"] for n, c in enumerate(cells, 1) if c["errors"]}
+    meant = {n for n, c in enumerate(cells, 1) if "raises-exception" in c["tags"]}
+    unexpected = [f"cell {n}: {errors}" for n, errors in failed.items() if n not in meant]
+    assert not unexpected, "\n".join(unexpected)
+    assert set(failed) == meant, "a cell that is meant to fail does not"
     counts = [c["count"] for c in cells]
     assert counts == list(range(1, len(cells) + 1)), "not every cell ran once, in order"
     assert not [c["stderr"] for c in cells if c["stderr"]]

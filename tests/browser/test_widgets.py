@@ -85,3 +85,19 @@ def test_the_mouse_flips_a_rule_in_both_themes(page, explorer, screenshots):
         assert colours[0] != colours[1]
     assert explorer.locator("table b").count() == 0, "text of a message was obeyed as markup"
     assert not page.problems
+
+
+def test_on_a_narrow_page_the_table_scrolls_in_itself(page, explorer, screenshots):
+    page.set_viewport_size({"width": 700, "height": 1200})
+    page.wait_for_timeout(500)
+    explorer.screenshot(path=screenshots / "trimming-narrow.png")
+    outside = explorer.evaluate(
+        """box => {
+          const edge = box.getBoundingClientRect().right;
+          return [...box.children].filter(c => c.getBoundingClientRect().right > edge + 1).length;
+        }"""
+    )
+    assert outside == 0
+    scrolls = "html => [html, ...html.querySelectorAll('*')].some(e => e.scrollLeft > 0)"
+    explorer.locator("th", has_text="total").scroll_into_view_if_needed()
+    assert explorer.locator(".widget-html").evaluate(scrolls)
