@@ -29,7 +29,8 @@ ENVIRONMENT VARIABLES
   COURSE_MODEL    auto, recorded, live, or the http(s)://.../v1 address of an
                   OpenAI-compatible server; read by run and lab
   COURSE_HOME     folder for the model weights (default: the user's cache folder)
-  COURSE_THREADS  processor threads for live replies (default 2; 1 on shared machines)
+  COURSE_THREADS  processor threads for live replies (default: up to 4;
+                  1 is better on shared machines)
   COURSE_ENV      "current": use this Python as it is, neither check nor install
 
 EXAMPLES

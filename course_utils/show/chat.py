@@ -149,7 +149,8 @@ def tokens(ids: Sequence[int], decode: Callable[[list[int]], str], caption: str 
     2 tokens: H[72] i[105]
     """
     pieces = [(_visible(decode([int(number)])), int(number)) for number in ids]
-    title = " · ".join(part for part in (caption, f"{len(pieces)} tokens") if part)
+    count = f"{len(pieces)} token{'' if len(pieces) == 1 else 's'}"
+    title = " · ".join(part for part in (caption, count) if part)
     text = " ".join(f"{piece}[{number}]" for piece, number in pieces)
     box = f"border: 1px solid {BORDER}; border-radius: 4px; padding: 1px 4px; text-align: center"
     boxes = "".join(
