@@ -41,6 +41,7 @@ NO_CLAIMS = (
     r"(?ms)^\W*Sources\b.*?(?=\n\s*\n|\Z)",
     r"\([A-Z][^()\d]*,\s*(?:19|20)\d\d\)",  # (Weng, 2023)
 )
+CLAUSE_END = r"(?<=[.!?;])\s+|(?<=[.!?;][*»\")])\s+|\n\s*\n|\n(?=\s*[-*|>#])"
 OPENER_MINUTES = r"(?i)\babout\s+\W*\d+\s+minutes"
 
 
@@ -88,9 +89,7 @@ def claims(notebook) -> Iterator[Claim]:
 
 
 def _claims_in(at: int, source: str) -> Iterator[Claim]:
-    for clause in re.split(
-        r"(?<=[.!?;])\s+|(?<=[.!?;][*»\")])\s+|\n\s*\n|\n(?=\s*[-*|>#])", source
-    ):
+    for clause in re.split(CLAUSE_END, source):
         if re.search(r"\bpublished\b", clause, re.IGNORECASE):
             continue
         for found in IN_PROSE.finditer(clause):
