@@ -8,6 +8,8 @@ and reply: the scores at each place say which token the model would have put the
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import shutil
 import tempfile
@@ -52,7 +54,9 @@ def convert(spec: ModelSpec) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f"{target.name}.part-", dir=target.parent))
     try:
-        model = _load(source.parent, gguf_file=source.name)
+        print(f"Converting {spec.name} for the judge: about a minute, once.", flush=True)
+        with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that cannot be turned off
+            model = _load(source.parent, gguf_file=source.name)
         # What a model read from a GGUF file remembers of it makes save_pretrained refuse.
         model.hf_quantizer = None
         model.is_quantized = False
