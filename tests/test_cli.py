@@ -122,6 +122,17 @@ def test_run_names_notebook_cell_and_error(write, capsys):
     assert [line.split()[-1] for line in shown.splitlines()[2:4]] == ["NO", "yes"]
 
 
+@pytest.mark.parametrize("content", [b'{"cells": [', b"[]", b"5", b"{}", b"", b"\xff\xfe\x00"])
+def test_a_damaged_notebook_is_one_sentence(write, content):
+    path = write("01_a", "1")
+    path.write_bytes(content)
+    with pytest.raises(CourseError, match="01_a.ipynb is not a readable notebook .*git checkout"):
+        execute_notebook(path, {})
+    with pytest.raises(CourseError, match="not a readable notebook"):
+        weights.models_in(path)
+    assert path.read_bytes() == content
+
+
 @pytest.mark.parametrize(
     ("source", "failure"),
     [
@@ -266,6 +277,15 @@ def test_a_failed_recording_changes_nothing(write, course):
     assert target.read_text() == '{"key": "old"}\n'
 
 
+def test_recordings_that_cannot_be_stored_are_not_asked_for(write, course):
+    asked = course / "asked"
+    path = write("01_a", f"open({str(asked)!r}, 'w').close()")
+    (course / "file").write_text("in the way")
+    with pytest.raises(CourseError, match="Nothing was asked"):
+        record.record(path, folder=course / "file")
+    assert not asked.exists()
+
+
 @pytest.mark.parametrize(("missing", "shown"), [(True, "live 1 1"), (False, "live 1 ")])
 def test_record_tells_the_kernel_its_mode(write, course, capsys, missing, shown):
     names = ("COURSE_MODEL", "COURSE_THREADS", "COURSE_RECORD_REUSE")
@@ -340,7 +360,42 @@ def test_help_reads_as_a_manual_page():
 
 @pytest.mark.parametrize("arguments", [(), ("fly",), ("record",), ("run", "--fast")])
 def test_a_wrong_command_line_gives_status_2(arguments):
-    assert call(*arguments).returncode == 2
+    done = call(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.endswith("Try: python -m course_utils --help\n")
+
+
+@pytest.mark.parametrize("verb", ["run", "test", "live", "execute", "record", "lock"])
+def test_help_of_a_verb_shows_what_to_type(verb, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        manual.parser().parse_args([verb, "--help"])
+    assert capsys.readouterr().out.startswith(f"usage: python -m course_utils {verb} ")
+
+
+@pytest.mark.parametrize("reason", ["No space left on device", "Permission denied"])
+def test_a_disk_that_refuses_is_one_sentence(write, monkeypatch, capsys, reason):
+    write("01_a", "1")
+
+    def refuse(*_):
+        raise OSError(28, reason, "build/html")
+
+    monkeypatch.setenv("COURSE_ENV", "current")
+    monkeypatch.setattr(html, "write_page", refuse)
+    assert main.main(["run"]) == 1
+    said = capsys.readouterr().err
+    assert f"run: A file or folder cannot be used (build/html: {reason})" in said
+    assert "Traceback" not in said
+
+
+def test_a_closed_pipe_is_not_taken_for_a_refusing_disk(write, monkeypatch):
+    def leave(*_):
+        raise BrokenPipeError
+
+    write("01_a", "1")
+    monkeypatch.setenv("COURSE_ENV", "current")
+    monkeypatch.setattr(html, "write_page", leave)
+    with pytest.raises(BrokenPipeError):
+        main.main(["run"])
 
 
 def test_an_expected_failure_is_one_sentence():

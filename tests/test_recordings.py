@@ -88,7 +88,11 @@ def test_look_ups_search_every_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "why"),
-    [("{", "Expecting"), ("[1]", "lacks"), ('{"key": "k"}', "lacks model"), ("3", "int")],
+    [("{", "Expecting"), ("[1]", "lacks"), ('{"key": "k"}', "lacks model"), ("3", "int")]
+    + [
+        (json.dumps({**recorded()[1], name: None}), f"wrong type of {name}")
+        for name in ("key", "model", "prompt", "text", "ids", "finish_reason", "settings")
+    ],
 )
 def test_a_corrupt_line_is_named_with_its_file(tmp_path, line, why):
     path = tmp_path / "03_x.jsonl"

@@ -67,6 +67,13 @@ def test_the_earliest_stop_string_wins():
         ({"prompt_ids": (1,), "max_new_tokens": 0}, "at least 1, not 0"),
         ({"prompt_ids": (1,), "temperature": -1.0}, "0 or more, not -1.0"),
         ({"prompt_ids": (1,), "stop": ("",)}, "must not be empty"),
+        ({"prompt_ids": (1,), "stop": (5,)}, "texts only"),
+        ({"prompt_ids": (1,), "temperature": "hot"}, "a number, not 'hot'"),
+        ({"prompt_ids": (1,), "top_k": -1}, "0 or more, not -1"),
+        ({"prompt_ids": (1,), "max_new_tokens": "8"}, "max_new_tokens must be a whole number"),
+        ({"prompt_ids": (1,), "seed": 1.5}, "seed must be a whole number"),
+        ({"prompt_ids": (1,), "trial": None}, "trial must be a whole number"),
+        ({"prompt_ids": (1,), "top_k": True}, "top_k must be a whole number"),
     ],
 )
 def test_impossible_requests_are_refused(arguments, words):

@@ -9,7 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_utils.cli.places import ROOT
+from course_utils.cli.places import ROOT, short
+from course_utils.errors import CourseError
 
 CELL_TIMEOUT = 1200  # seconds; a live reply of a small model on a busy laptop takes minutes
 
@@ -34,11 +35,10 @@ def execute_notebook(path: Path, variables: dict[str, str]) -> Execution:
     """Execute the notebook at `path` in memory; the file itself is not touched.
 
     `variables` are added to the kernel's environment. A cell tagged `raises-exception` must
-    raise; any other must not. A failure is told in the result, not raised.
+    raise; any other must not. A failure is told in the result, not raised. Raises CourseError
+    for a file that is no notebook.
     """
-    import nbformat
-
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read_notebook(path)
     result = Execution(path, notebook)
     with tempfile.TemporaryDirectory(prefix="course-run-") as scratch:
         log = Path(scratch) / "replies.jsonl"
@@ -50,6 +50,22 @@ def execute_notebook(path: Path, variables: dict[str, str]) -> Execution:
     if result.ok:
         result.failure = missing_error(notebook)
     return result
+
+
+def read_notebook(path: Path):
+    """The notebook at `path`, as nbformat's NotebookNode; CourseError if the file is damaged."""
+    import nbformat
+
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        code_cells(notebook)
+    # For JSON that is no notebook nbformat's reader fails in one of these ways.
+    except (nbformat.ValidationError, ValueError, AttributeError, KeyError, TypeError) as error:
+        raise CourseError(
+            f"{short(path)} is not a readable notebook ({_one_line(str(error), 120)}). Restore it "
+            f"with `git checkout -- {short(path)}`."
+        ) from error
+    return notebook
 
 
 def kernel_environment(variables: dict[str, str]) -> dict[str, str]:

@@ -34,6 +34,16 @@ def main(argv: list[str]) -> int:
     except CourseError as error:
         print(f"{arguments.verb}: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # the reader of our output left; __main__ knows what to do
+        raise
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        print(
+            f"{arguments.verb}: A file or folder cannot be used ({what}). Check the space and the "
+            "permissions there, then type the command again.",
+            file=sys.stderr,
+        )
+        return 1
     except KeyboardInterrupt:
         print(f"\n{arguments.verb}: stopped.", file=sys.stderr)
         return 130

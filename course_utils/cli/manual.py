@@ -56,16 +56,26 @@ FILES
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints also say where the manual is."""
+
+    def error(self, message: str):
+        super().error(f"{message}\nTry: python -m course_utils --help")
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line of `python -m course_utils`."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="course_utils",
         usage=argparse.SUPPRESS,
         description=ABOUT,
         epilog=DETAILS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB", title="VERBS")
+    # prog, or the usage lines of the verbs would start with nothing.
+    verbs = top.add_subparsers(
+        dest="verb", required=True, metavar="VERB", title="VERBS", prog="python -m course_utils"
+    )
     _add(verbs, "run", "execute copies of the notebooks; the stored ones stay as they are", "*")
     _add(verbs, "test", "lint, unit tests, and every notebook against its stored outputs", "*")
     _delegated(verbs, "lab", "open JupyterLab on the course map")

@@ -1,7 +1,6 @@
 """`record`: run notebooks on the live model and replace their recorded replies."""
 
 import json
-import os
 import tempfile
 from argparse import Namespace
 from pathlib import Path
@@ -10,6 +9,7 @@ from course_utils.cli import places, report
 from course_utils.cli.execute import execute
 from course_utils.cli.execution import execute_notebook
 from course_utils.cli.normalise import write_atomically
+from course_utils.errors import CourseError
 
 
 def record_verb(arguments: Namespace) -> int:
@@ -25,8 +25,10 @@ def record(notebook: Path, missing_only: bool = False, folder: Path | None = Non
     """Run a notebook and its solutions live and replace its recordings, `folder`/<stem>.jsonl.
 
     With `missing_only` the replies already recorded are kept and only the others are asked
-    for. If a cell fails, the old file stays as it was and 1 is returned.
+    for. If a cell fails, the old file stays as it was and 1 is returned. Raises CourseError,
+    before the model is asked anything, if nothing can be written in `folder`.
     """
+    _check_writable(folder or places.RECORDINGS)
     with tempfile.TemporaryDirectory(prefix="course-record-") as scratch:
         collected = Path(scratch) / "records.jsonl"
         variables = {
@@ -45,6 +47,19 @@ def record(notebook: Path, missing_only: bool = False, folder: Path | None = Non
         lines = merge(collected.read_text(encoding="utf-8") if collected.exists() else "")
         _replace((folder or places.RECORDINGS) / f"{notebook.stem}.jsonl", lines)
     return 0
+
+
+def _check_writable(folder: Path) -> None:
+    # Replies cost minutes: better to fail before they are asked for than when they are stored.
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CourseError(
+            f"Recordings cannot be written in {places.short(folder)} ({error.strerror}). Nothing "
+            "was asked; check the space and the permissions there."
+        ) from error
 
 
 def merge(text: str) -> list[str]:
@@ -73,6 +88,5 @@ def _replace(target: Path, lines: list[str]) -> None:
         target.unlink(missing_ok=True)
         print("The notebook asked no model that is recorded; it has no recordings.")
         return
-    os.makedirs(target.parent, exist_ok=True)
     write_atomically(target, "\n".join(lines) + "\n")
     print(f"{len(lines)} replies recorded in {places.short(target)}")

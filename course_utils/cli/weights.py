@@ -5,7 +5,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from course_utils.cli import places
-from course_utils.cli.execution import code_cells
+from course_utils.cli.execution import code_cells, read_notebook
 from course_utils.cli.run import run
 
 DEFAULT_MODEL = "qwen2.5-coder-1.5b"
@@ -42,8 +42,6 @@ def models_in(notebook: Path) -> set[str]:
     >>> sorted(models_in(places.choose(["01"])[0]))  # doctest: +SKIP
     ['qwen2.5-coder-1.5b']
     """
-    import nbformat
-
-    cells = code_cells(nbformat.read(notebook, as_version=4))
+    cells = code_cells(read_notebook(notebook))
     names = {name or DEFAULT_MODEL for cell in cells for name in LOAD.findall(cell.source)}
     return {name for name in names if "." in name or "-" in name}

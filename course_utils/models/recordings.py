@@ -19,7 +19,15 @@ from course_utils.models.seam import Generation, Request
 from course_utils.models.tokenizer import CourseTokenizer
 
 RECORDINGS = CATALOGUE.parent / "recordings"
-NEEDED = ("key", "model", "prompt", "text", "ids", "finish_reason", "settings")
+KINDS = {
+    "key": str,
+    "model": str,
+    "prompt": str,
+    "text": str,
+    "ids": list,
+    "finish_reason": str,
+    "settings": dict,
+}
 
 
 def read_file(path: Path) -> list[dict[str, Any]]:
@@ -34,11 +42,14 @@ def read_file(path: Path) -> list[dict[str, Any]]:
             continue
         try:
             record = json.loads(line)
-            missing = [name for name in NEEDED if name not in record]
+            missing = [name for name in KINDS if name not in record]
         except (json.JSONDecodeError, TypeError) as error:
             raise _corrupt(path, number, str(error)) from error
         if missing:
             raise _corrupt(path, number, f"it lacks {', '.join(missing)}")
+        wrong = [name for name, kind in KINDS.items() if not isinstance(record[name], kind)]
+        if wrong:
+            raise _corrupt(path, number, f"it has the wrong type of {', '.join(wrong)}")
         records.append({**record, "file": path.name})
     return records
 

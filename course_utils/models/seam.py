@@ -41,6 +41,16 @@ class Request:
     def __post_init__(self) -> None:
         if not self.prompt_ids:
             raise CourseError("The prompt is empty: a model needs at least one token to continue.")
+        for name in ("max_new_tokens", "seed", "trial", "top_k"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise CourseError(f"{name} must be a whole number, not {value!r}.")
+        if not isinstance(self.temperature, int | float):
+            raise CourseError(f"temperature must be a number, not {self.temperature!r}.")
+        if any(not isinstance(text, str) for text in self.stop):
+            raise CourseError(f"stop must hold texts only, not {list(self.stop)!r}.")
+        if self.top_k < 0:
+            raise CourseError(f"top_k must be 0 or more, not {self.top_k}.")
         if self.max_new_tokens < 1:
             raise CourseError(f"max_new_tokens must be at least 1, not {self.max_new_tokens}.")
         if self.temperature < 0:
