@@ -165,6 +165,16 @@ def test_decisive_tokens_are_the_closest(replies, tok, tmp_path):
         load_margins("0" * 64, tmp_path)
 
 
+def test_margins_of_an_earlier_reply_are_not_those_of_this_one(replies, tok, tmp_path):
+    record = pick(replies, text="My name is Bob.")
+    pairs = [[3.0, 40]] * (len(record["ids"]) + 1)
+    entry = {"key": record["key"], "reply": reply_hash(record), "margins": pairs}
+    write_margins(tmp_path / "00_x.jsonl", {record["key"]: entry})
+    for ids in (record["ids"][:2], [*record["ids"][:-1], tok.end_id]):
+        with pytest.raises(CourseError, match="changed since its margins were stored"):
+            decisive_tokens({**record, "ids": ids}, 3, tmp_path)
+
+
 def test_damaged_margins_say_what_to_do(tmp_path):
     (tmp_path / "00_x.jsonl").write_text('{"key": "a"', encoding="utf-8")
     with pytest.raises(CourseError, match="00_x.jsonl is damaged"):
@@ -234,6 +244,26 @@ def test_notebooks_can_be_chosen(folder, replies):
     assert sorted(read) == sorted(r["key"] for r in replies[:4])
     with pytest.raises(CourseError, match="'07'"):
         verify.verify_main(["07"], recordings)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--sample", "-3"), ("--sample", "2.5"), ("--sample", "few")]
+    + [("--minutes", value) for value in ("0", "-1", "nan", "six")],
+)
+def test_a_wrong_number_is_refused_before_anything_is_read(folder, capsys, option, value):
+    recordings, read = folder
+    with pytest.raises(SystemExit) as refused:
+        verify.verify_main([f"{option}={value}"], recordings)
+    assert refused.value.code == 2 and read == []
+    said = capsys.readouterr().err
+    assert option in said and repr(value) in said and "should be" in said
+
+
+def test_the_help_says_what_cannot_be_seen(capsys):
+    with pytest.raises(SystemExit):
+        verify.verify_main(["--help"])
+    assert "cannot see everything" in capsys.readouterr().out
 
 
 def test_time_that_is_up_is_said(folder, replies, capsys):

@@ -61,10 +61,14 @@ def load_margins(key: str, folder: Path = MARGINS) -> list[Margin]:
     >>> load_margins(record["key"])[0]  # doctest: +SKIP
     (3.25, 13048)
     """
+    return [tuple(pair) for pair in _entry(key, folder)["margins"]]
+
+
+def _entry(key: str, folder: Path) -> dict[str, Any]:
     for path in sorted(folder.glob("*.jsonl")):
         entry = read_margins(path).get(key)
         if entry is not None:
-            return [tuple(pair) for pair in entry["margins"]]
+            return entry
     raise CourseError(
         f"No margins are stored for the recording {key[:12]}…: run `python -m course_utils verify`."
     )
@@ -93,7 +97,7 @@ def decisive_tokens(
     """The `n` tokens of a recorded reply with the smallest margins, closest first.
 
     `record` is a record, as `Recordings` returns it, or its key. Raises CourseError if it is
-    not recorded or not verified.
+    not recorded, not verified, or was changed since it was verified.
 
     >>> decisive_tokens(record, n=1)  # doctest: +SKIP
     [token 4: ' send', nearly ' get' (0.12 logits ahead)]
@@ -102,11 +106,17 @@ def decisive_tokens(
         key, record = record, Recordings().find(record)
         if record is None:
             raise CourseError(f"There is no recording with the key {key[:12]}….")
+    entry = _entry(record["key"], folder)
+    if entry["reply"] != reply_hash(record):
+        raise CourseError(
+            f"The recording {record['key'][:12]}… was changed since its margins were stored: run "
+            "`python -m course_utils verify`."
+        )
     tok = tokenizer_of(record)
     ids = [*record["ids"], tok.end_id]
     found = [
         DecisiveToken(place, tok.decode([ids[place]]), tok.decode([other]), other, margin)
-        for place, (margin, other) in enumerate(load_margins(record["key"], folder))
+        for place, (margin, other) in enumerate(entry["margins"])
         if margin is not None and other is not None
     ]
     return sorted(found, key=lambda token: (token.margin, token.position))[:n]

@@ -17,6 +17,7 @@ right.
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import time
 from collections import defaultdict
@@ -42,6 +43,16 @@ __all__ = ["decisive_tokens", "load_margins", "verify", "verify_main"]
 
 # Stored margins and those found again differ by the arithmetic of the machine, no more than this.
 DRIFT = 1.0
+
+HELP = (
+    "Check every record of the chosen notebooks by itself, then let a second engine judge the "
+    "replies: all of them, or with --changed-since or --sample only those that changed (no margins "
+    "stored for what they say now, or touched since REV) and N others."
+)
+LIMITS = (
+    "It cannot see everything: near a tie both tokens pass, so a reply cut exactly where stopping "
+    "was nearly as likely as going on is accepted, and a sampled reply need only be a likely one."
+)
 
 
 @dataclass
@@ -226,6 +237,22 @@ def _choose(names: list[str], folder: Path) -> list[Path]:
     return chosen
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number, 0 or more")
+    return int(text)
+
+
+def _span(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = math.nan
+    if not minutes > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} should be a number above 0")
+    return minutes
+
+
 def verify_main(argv: list[str], folder: Path = RECORDINGS) -> int:
     """The command `python -m course_utils verify`; returns 1 if any reply fails or none can
     be judged, else 0.
@@ -233,12 +260,16 @@ def verify_main(argv: list[str], folder: Path = RECORDINGS) -> int:
     >>> verify_main(["01", "--minutes", "6"])  # doctest: +SKIP
     0
     """
-    parser = argparse.ArgumentParser("python -m course_utils verify", description=verify.__doc__)
+    parser = argparse.ArgumentParser(
+        "python -m course_utils verify", description=HELP, epilog=LIMITS
+    )
     parser.add_argument("notebooks", nargs="*", metavar="NN", help="notebook numbers, such as 01")
     parser.add_argument("--changed-since", metavar="REV", help="judge only what changed since then")
-    parser.add_argument("--sample", type=int, metavar="N", help="… and N replies drawn at random")
+    parser.add_argument(
+        "--sample", type=_count, metavar="N", help="… and N others, drawn at random"
+    )
     parser.add_argument("--seed", type=int, default=0, help="which N (default 0)")
-    parser.add_argument("--minutes", type=float, metavar="M", help="begin no reply after M minutes")
+    parser.add_argument("--minutes", type=_span, metavar="M", help="begin no reply after M minutes")
     parser.add_argument("--all", action="store_true", help="write all stored margins anew")
     chosen = parser.parse_args(argv)
     report = verify(
