@@ -1,5 +1,7 @@
 """The checks of notebook 00 accept every right answer and name each mistake."""
 
+import json
+
 import pytest
 
 from course_utils.exercises import check
@@ -26,6 +28,7 @@ def test_self_test():
             KEY,
             KEY | {"f": str, "g": ValueError, "i": "429", "j": 60},
             KEY | {"f": "string", "g": "valueerror", "j": 0.95**10},
+            KEY | {"f": str(type(json.loads('{"id": "7"}')["id"]))},
         ],
         wrong=[
             (KEY | {"a": 3}, "Default Argument Values"),
@@ -50,6 +53,14 @@ def test_a_gap_in_the_self_test_is_named_and_nothing_else(letter):
     assert feedback.ok is False
     assert f"Not answered yet: {letter}." in feedback.message
     assert "Read:" not in feedback.message
+
+
+@pytest.mark.parametrize("letter", [key for key in KEY if key not in "fgi"])
+def test_a_right_value_in_quotes_is_told_to_lose_them_and_not_to_read(letter):
+    message = check("00.1", KEY | {letter: str(KEY[letter])}).message
+    assert "9 of 10" in message and "without the quotes" in message and "Read:" not in message
+    message = check("00.1", KEY | {letter: "no idea"}).message
+    assert "Read:" in message and "without the quotes" not in message
 
 
 def test_zero_is_not_false_and_false_is_not_zero():

@@ -4,6 +4,7 @@ import copy
 import json
 from typing import Annotated, Literal
 
+from langchain_core.tools import tool as langchain_tool
 from pydantic import Field
 
 from course_utils.evaluation import PROMPTS, judge, read_tasks
@@ -234,12 +235,21 @@ def test_precise_tool():
             (changed(order_id={"type": "string", "pattern": "^ORD-[0-9]{5}$"}), "no description"),
             (changed(required=["order_id"]), "Both arguments are needed"),
             (changed(order_id=plain), "give it a pattern"),
+            (changed(order_id={**plain, "pattern": "^ORD-([0-9]{5}$"}), "'regex'"),
+            (changed(order_id={**plain, "type": "str"}), "not a valid JSON schema"),
+            (changed(order_id=5), "not a valid JSON schema"),
+            (langchain_tool(cancel_order), "LangChain's tool"),
             (changed(order_id=short), "'ORD-42'"),
             (changed(reason={"type": "string", "description": "Why."}), "three reasons"),
             (changed(reason={"enum": ["damaged"], "description": "Why."}), "with the reason late"),
             (None, "not None"),
         ],
     )
+
+
+def test_a_half_filled_dict_of_outcomes_is_not_attempted():
+    assert check("02.1", {**FOUR, "joke-1": ...}).ok is None
+    assert check("02.1", dict.fromkeys(FOUR, ...)).ok is None
 
 
 def test_ellipsis_is_not_attempted():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -88,7 +89,7 @@ ITEMS = {
     ),
     "f": Item(
         "JSON",
-        _named("str", "string", "text"),
+        _named("str", "string", "text", "<class 'str'>"),
         "what stands in quotation marks in JSON is text, even if it looks like a number",
         TUTORIAL + '"Input and Output", Saving structured data with json',
     ),
@@ -150,7 +151,17 @@ def self_test(answers: Any) -> Feedback:
 
 def _lesson(key: str, answer: Any) -> str:
     item = ITEMS[key]
+    if isinstance(answer, str) and item.accepts(_value(answer)):
+        return f"{key}, {item.subject}: {answer.strip()} is meant; write it without the quotes."
     return f"{key}, {item.subject}: not {short(answer, 40)}; {item.idea}. Read: {item.read}."
+
+
+def _value(text: str) -> Any:
+    """What a text would be as Python, or the text itself."""
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
 
 
 HISTORY = [

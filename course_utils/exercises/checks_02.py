@@ -59,6 +59,8 @@ TEMPTING = {
 def four_replies(answer: Any) -> Feedback:
     if not isinstance(answer, Mapping):
         return wrong(f"Give a dict from task to outcome, not {describe(answer)}.")
+    if ... in answer.values():
+        return Feedback("open", "Put an outcome in place of each ... and run the cells again.")
     given = {key: " ".join(str(value).split()).casefold() for key, value in answer.items()}
     known = {outcome.casefold(): outcome for outcome in OUTCOMES}
     unknown = [value for value in given.values() if value not in known]
@@ -240,6 +242,8 @@ def booking_schema(answer: Any) -> Feedback:
     ],
 )
 def precise_tool(answer: Any) -> Feedback:
+    if hasattr(answer, "args_schema"):
+        return wrong("This is LangChain's tool: use the course's, from course_utils.tools.")
     schema = answer.schema() if callable(getattr(answer, "schema", None)) else answer
     if callable(schema):
         return wrong("This is a plain function still: put @tool above it.")
@@ -260,6 +264,11 @@ def precise_tool(answer: Any) -> Feedback:
 
 
 def _judge_parameters(parameters: Mapping[str, Any]) -> Feedback:
+    try:
+        # Its format checker also reads the patterns, of which Python must make sense.
+        Draft202012Validator.check_schema(parameters)
+    except SchemaError as error:
+        return wrong(f"The parameters are not a valid JSON schema: {error.message}.")
     properties = parameters.get("properties", {})
     if len(properties) != 2:
         return wrong(f"It should take the order's number and the reason, not {list(properties)}.")
