@@ -447,6 +447,17 @@ def test_the_command_fails_in_words(capsys):
         fetch("qwen2.5-coder-2.5b")
 
 
+def test_a_model_that_was_never_run_says_so_before_it_is_fetched(monkeypatch, capsys):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fetch_module, "fetch", interrupt)
+    assert fetch_main(["qwen3-4b-instruct-2507"]) == 130
+    assert "Never run here" in capsys.readouterr().err
+    assert fetch_main(["qwen2.5-coder-0.5b"]) == 130
+    assert "Never run here" not in capsys.readouterr().err
+
+
 def test_an_interrupted_command_says_how_to_go_on(monkeypatch, capsys):
     def interrupt(*_, **__):
         raise KeyboardInterrupt

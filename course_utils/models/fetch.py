@@ -76,6 +76,8 @@ def fetch_main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quiet", action="store_true", help="no progress bar and no notes")
     asked = parser.parse_args(argv)
     try:
+        if not spec(asked.name).tried:
+            print(f"{asked.name}: {spec(asked.name).note}", file=sys.stderr)
         path = fetch(asked.name, quiet=asked.quiet)
     except CourseError as error:
         print(error, file=sys.stderr)
