@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from course_utils.errors import CourseError
 from course_utils.messages import Message, ToolCall
 from course_utils.models import tokenizer as module
+from course_utils.models.catalogue import catalogue
 from course_utils.models.tokenizer import CourseTokenizer, _template_dict, tokenizer
 
 TOK = tokenizer("qwen2.5-coder")
@@ -73,4 +74,23 @@ def test_a_missing_file_is_named(tmp_path, monkeypatch, name):
     (tmp_path / "mine" / name).unlink()
     monkeypatch.setattr(module, "TOKENIZERS", tmp_path)
     with pytest.raises(CourseError, match=f"{name} is missing.*git checkout"):
+        CourseTokenizer("mine")
+
+
+def test_a_tokenizer_that_is_not_shipped_is_not_to_be_restored():
+    untried = [model for model in catalogue().values() if not model.tried]
+    assert untried
+    for model in untried:
+        with pytest.raises(CourseError, match=f"does not ship it.*{model.name}") as caught:
+            CourseTokenizer(model.tokenizer)
+        assert "git checkout" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])
+@pytest.mark.parametrize("content", [b"{% if", b"\xff\xfe"])
+def test_a_damaged_file_is_one_sentence(tmp_path, monkeypatch, name, content):
+    shutil.copytree(TOK.path, tmp_path / "mine")
+    (tmp_path / "mine" / name).write_bytes(content)
+    monkeypatch.setattr(module, "TOKENIZERS", tmp_path)
+    with pytest.raises(CourseError, match="data/tokenizers/mine is damaged.*git checkout"):
         CourseTokenizer("mine")

@@ -13,7 +13,7 @@ from typing import Any
 
 from course_utils.errors import CourseError
 from course_utils.messages import Message
-from course_utils.models.catalogue import CATALOGUE
+from course_utils.models.catalogue import CATALOGUE, catalogue
 
 TOKENIZERS = CATALOGUE.parent / "tokenizers"
 
@@ -35,14 +35,20 @@ class CourseTokenizer:
             if not file.is_file():
                 raise CourseError(
                     f"The tokenizer {folder!r} is not complete: {file.name} is missing in "
-                    f"data/tokenizers/{folder}. The course ships that folder: restore it with "
-                    f"`git checkout -- data/tokenizers`."
+                    f"data/tokenizers/{folder}. {_remedy(folder)}"
                 )
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(files["tokenizer.json"]))
-        config = json.loads(files["tokenizer_config.json"].read_text(encoding="utf-8"))
-        self.end_token: str = config["eos_token"]
-        self.template_text = files["template"].read_text(encoding="utf-8")
-        self._template = compile_template(self.template_text)
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(files["tokenizer.json"]))
+            config = json.loads(files["tokenizer_config.json"].read_text(encoding="utf-8"))
+            self.end_token: str = config["eos_token"]
+            self.template_text = files["template"].read_text(encoding="utf-8")
+            self._template = compile_template(self.template_text)
+        except Exception as error:  # the Rust library raises plain Exception for a damaged file
+            raise CourseError(
+                f"The tokenizer {folder!r} in data/tokenizers/{folder} is damaged "
+                f"({type(error).__name__}: {error}). Restore it with "
+                f"`git checkout -- data/tokenizers`."
+            ) from error
 
     @property
     def end_id(self) -> int:
@@ -58,7 +64,13 @@ class CourseTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text; names of control tokens in it become control tokens."""
-        return self._tokenizer.encode(text, add_special_tokens=False).ids
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=False).ids
+        except TypeError as error:  # not a str, or one with half of a surrogate pair in it
+            raise CourseError(
+                f"Only valid text has tokens, not {text!r:.60}: a character in it is half of a "
+                "pair (as in a cut emoji), or it is no text at all."
+            ) from error
 
     def decode(self, ids: list[int]) -> str:
         """Text of token ids, control tokens shown by name."""
@@ -76,6 +88,16 @@ class CourseTokenizer:
             tools=tools or None,
             add_generation_prompt=generation_prompt,
         )
+
+
+def _remedy(folder: str) -> str:
+    untried = [m.name for m in catalogue().values() if m.tokenizer == folder and not m.tried]
+    if untried:
+        return (
+            f"The course does not ship it, and has never run {untried[0]}: put tokenizer.json, "
+            "tokenizer_config.json and chat_template.jinja of that model there."
+        )
+    return "The course ships that folder: restore it with `git checkout -- data/tokenizers`."
 
 
 @lru_cache
