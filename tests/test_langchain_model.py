@@ -114,6 +114,7 @@ def test_stop_ends_the_reply_in_every_way_of_giving_it():
         (chat_of("one two three")[0], {"stop": [" two"]}),
         (chat_of("one two three", stop=[" two"])[0], {}),
         (chat_of("one two three")[0].bind(stop=[" two"]), {}),
+        (chat_of("one two three")[0], {"stop": " two"}),
     ]:
         message = chat.invoke("Count.", **settings_)
         assert message.content == "one"
@@ -125,6 +126,10 @@ def test_an_unknown_setting_is_named():
     chat, model = chat_of("x")
     with pytest.raises(CourseError, match="no setting 'top_p'"):
         chat.invoke("Hi", top_p=0.5)
+    with pytest.raises(CourseError, match="no setting 'max_tokens'"):
+        chat_of("x", max_tokens=5)
+    with pytest.raises(CourseError, match="no setting 'grammar'"):  # that is for one call
+        chat_of("x", grammar={"type": "object"})
     assert not model.source.requests
 
 
@@ -393,7 +398,11 @@ def test_a_conversation_goes_on_in_a_new_process(tmp_path):
     reason="COURSE_TEST_POSTGRES names no server (postgresql://user@host/database)",
 )
 def test_a_conversation_goes_on_from_postgres():
-    postgres = pytest.importorskip("langgraph.checkpoint.postgres")
+    postgres = pytest.importorskip(
+        "langgraph.checkpoint.postgres",
+        reason="needs langgraph-checkpoint-postgres and psycopg[binary]",
+        exc_type=ImportError,  # psycopg without its library is no missing module
+    )
     saver = postgres.PostgresSaver
     address = os.environ["COURSE_TEST_POSTGRES"]
     thread = f"bob-{os.getpid()}"
@@ -414,6 +423,12 @@ def test_a_scripted_model_speaks_langchain_too():
     chat = CourseChat(model=scripted(["Hello.", CALL]))
     assert chat.invoke("Hi").response_metadata["origin"] == "scripted"
     assert chat.bind_tools([look]).invoke("Look.").tool_calls[0]["args"] == {"at": "door"}
+    for counting in (
+        lambda: chat.get_num_tokens("Hi"),
+        lambda: chat.get_num_tokens_from_messages([HumanMessage("Hi")]),
+    ):
+        with pytest.raises(CourseError, match="'scripted' has no tokenizer"):
+            counting()
 
 
 @pytest.fixture

@@ -128,6 +128,10 @@ def test_a_call_without_text_is_named():
         ([], [], 5, "empty"),
         (HISTORY, [1, 2], 5, "8 messages"),
         (HISTORY, COSTS, -1, "0 or more"),
+        (HISTORY, COSTS, None, "0 or more"),
+        (HISTORY, COSTS, "52", "0 or more"),
+        (HISTORY, ["10", *COSTS[1:]], 5, "0 or more"),
+        (None, COSTS, 5, "list of messages"),
         (HISTORY, [-1, *COSTS[1:]], 5, "0 or more"),
     ],
 )

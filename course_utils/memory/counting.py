@@ -53,14 +53,31 @@ def count_tokens(
     `messages` are Message objects, wire-format dicts or LangChain messages; `tokenizer` is a
     model's (`model.tokenizer`); `tools` are Tool objects or schemas. `generation_prompt` counts
     the marker that opens the model's reply too, which every real request has. Raises CourseError
-    for an empty conversation.
+    for an empty conversation, and for what is no conversation, tokenizer or tool list.
 
     >>> count_tokens([{"role": "user", "content": "Hi"}], load().tokenizer)  # doctest: +SKIP
     30
     """
-    schemas = [t.schema() if isinstance(t, Tool) else t for t in tools or ()]
+    if not hasattr(tokenizer, "render") or hasattr(tokenizer, "tokenizer"):
+        raise CourseError(
+            f"Counting takes a course model's tokenizer, which knows its template: pass "
+            f"model.tokenizer, not a {type(tokenizer).__name__}."
+        )
+    schemas = _schemas(tools)
     prompt = tokenizer.render(as_messages(messages), schemas or None, generation_prompt)
     return len(tokenizer.encode(prompt))
+
+
+def _schemas(tools: Any) -> list[dict[str, Any]]:
+    if isinstance(tools, Tool | dict | str):
+        raise CourseError("Tools are a list, not a single one: put it in [ ].")
+    schemas = [tool.schema() if isinstance(tool, Tool) else tool for tool in tools or ()]
+    for schema in schemas:
+        if not isinstance(schema, dict):
+            raise CourseError(
+                f"A tool is a course Tool or a schema (a dict), not a {type(schema).__name__}."
+            )
+    return schemas
 
 
 class TokenCounter:
@@ -84,7 +101,7 @@ class TokenCounter:
 
     def __init__(self, tokenizer: Any, tools: Sequence[Any] | None = None) -> None:
         self._tokenizer = tokenizer
-        self._tools = list(tools or ())
+        self._tools = _schemas(tools)
         self._costs: dict[tuple[str, ...], int] = {}
         self._fixed: dict[str, int] = {}
         self._contexts: dict[str, int] = {}

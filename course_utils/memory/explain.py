@@ -12,6 +12,7 @@ from typing import Any
 
 from course_utils.errors import CourseError
 from course_utils.memory.history import role_of, whole_tails
+from course_utils.memory.trimming import is_number
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def explain(
 
     `costs` are tokens, one a message (`TokenCounter.costs`, or numbers made up for an example);
     the budget is for their sum. With all rules on, the kept messages are those of `trim`. Raises
-    CourseError if there is not one cost a message.
+    CourseError if there is not one cost a message, or something is no number.
 
     >>> [s.kept for s in explain([{"role": "user", "content": "Hi"}], [5], 4)]
     [False]
@@ -65,6 +66,9 @@ def explain(
     rules = rules or Rules()
     if len(messages) != len(costs):
         raise CourseError(f"{len(messages)} messages need as many costs, not {len(costs)}.")
+    for number in (budget, *costs):
+        if not is_number(number):
+            raise CourseError(f"A budget and costs are numbers of tokens, not {number!r}.")
     roles = [role_of(message) for message in messages]
     steps: dict[int, Step] = {}
     total, body = 0, list(range(len(messages)))

@@ -57,12 +57,19 @@ def as_message(message: Any) -> Message:
 
 def as_messages(messages: Iterable[Any]) -> list[Message]:
     """A conversation as course Messages; raises CourseError if it is empty or no list."""
-    if isinstance(messages, str | dict | Message) or hasattr(messages, "content"):
-        raise CourseError("A conversation is a list of messages, not a single one: put it in [ ].")
+    check_list(messages)
     read = [as_message(message) for message in messages]
     if not read:
         raise CourseError("The conversation is empty: there is nothing to send or to count.")
     return read
+
+
+def check_list(messages: Any, method: str = "__iter__") -> None:
+    """Raises CourseError if this is a single message, or nothing that has list's `method`."""
+    if isinstance(messages, str | dict | Message) or hasattr(messages, "content"):
+        raise CourseError("A conversation is a list of messages, not a single one: put it in [ ].")
+    if not hasattr(messages, method):
+        raise CourseError(f"A conversation is a list of messages, not a {type(messages).__name__}.")
 
 
 def role_of(message: Any) -> str:

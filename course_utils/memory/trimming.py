@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from math import isfinite
+from numbers import Real
 from typing import Any
 
 from course_utils.errors import CourseError
-from course_utils.memory.history import as_message, role_of, whole_tails, with_content
+from course_utils.memory.history import as_message, check_list, role_of, whole_tails, with_content
 
 Count = Callable[[list[Any]], int]
 
@@ -36,12 +38,14 @@ def trim(messages: Sequence[Any], budget: int, count: Count) -> list[Any]:
     message standing between a call and its result makes it keep the result without the call.
 
     Raises BudgetTooSmall if the system message and the newest user turn need more, and CourseError
-    if there is no user message to begin with. Source of the rules: the usual policy of chat
-    frameworks, as in the documentation of LangChain's `trim_messages`.
+    if there is no user message to begin with, or for what is no list, no number or no function.
+    Source of the rules: the usual policy of chat frameworks, as in the documentation of
+    LangChain's `trim_messages`.
 
     >>> trim([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}], 1, len)
     [{'role': 'user', 'content': 'b'}]
     """
+    _check(messages, budget, count)
     if not messages:
         return []
     head = list(messages[:1]) if role_of(messages[0]) == "system" else []
@@ -71,6 +75,7 @@ def shorten_results(
     >>> shorten_results([{"role": "user", "content": "Hi"}], 1, len)
     [{'role': 'user', 'content': 'Hi'}]
     """
+    _check(messages, budget, count)
     messages = list(messages)
     if not messages:
         return []
@@ -98,6 +103,22 @@ def shorten_results(
         lambda left: left <= whole, lambda left: count(shortened(whole - left)), budget, needed
     )
     return shortened(whole - best)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it can be a number of tokens: neither text, nor nothing, nor endless."""
+    return isinstance(value, Real) and isfinite(value)
+
+
+def _check(messages: Any, budget: Any, count: Any) -> None:
+    check_list(messages, "__getitem__")
+    if not is_number(budget):
+        raise CourseError(f"A budget is a number of tokens, not {budget!r}.")
+    if not callable(count):
+        raise CourseError(
+            f"What counts is a function from a list of messages to tokens, such as model.count or "
+            f"TokenCounter(model.tokenizer), not a {type(count).__name__}."
+        )
 
 
 class _Lazy:

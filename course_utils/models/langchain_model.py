@@ -17,6 +17,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import model_validator
 
 from course_utils.errors import CourseError
 from course_utils.memory.counting import TokenCounter
@@ -51,6 +52,15 @@ class CourseChat(BaseChatModel):
     trial: int = 0
     stop: list[str] | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _known_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # By default a mistyped setting would be dropped without a word.
+        unknown = sorted(values.keys() - cls.model_fields.keys())
+        if unknown:
+            raise _unknown_setting(unknown[0], SETTINGS[:4], "stop")
+        return values
+
     @property
     def _llm_type(self) -> str:
         return "course"
@@ -64,7 +74,7 @@ class CourseChat(BaseChatModel):
     @cached_property
     def counter(self) -> TokenCounter:
         """Counts messages by the model's tokenizer and template."""
-        return TokenCounter(self.model.tokenizer)
+        return TokenCounter(self._with_tokenizer().tokenizer)
 
     def bind_tools(
         self,
@@ -84,7 +94,7 @@ class CourseChat(BaseChatModel):
 
     def get_token_ids(self, text: str) -> list[int]:
         """The model's own token ids of a text."""
-        return self.model.encode(text)
+        return self._with_tokenizer().encode(text)
 
     def get_num_tokens_from_messages(
         self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
@@ -100,6 +110,14 @@ class CourseChat(BaseChatModel):
             with_tools = TokenCounter(self.model.tokenizer, schemas)
             total += with_tools.fixed(messages) - self.counter.fixed(messages)
         return total
+
+    def _with_tokenizer(self) -> Any:
+        if not hasattr(self.model, "tokenizer"):
+            raise CourseError(
+                f"The model {self.model.name!r} has no tokenizer, so there is nothing to count "
+                "with: take TokenCounter(load().tokenizer)."
+            )
+        return self.model
 
     def _generate(
         self,
@@ -132,15 +150,13 @@ class CourseChat(BaseChatModel):
         tools = settings.pop("tools", None)
         unknown = sorted(settings.keys() - set(SETTINGS))
         if unknown:
-            raise CourseError(
-                f"The course's chat model has no setting {unknown[0]!r}. "
-                f"It has {', '.join(SETTINGS)}, stop and tools."
-            )
+            raise _unknown_setting(unknown[0], SETTINGS, "stop and tools")
         defaults = {name: getattr(self, name) for name in SETTINGS[:4]}
         history = as_messages(messages)
-        reply = self.model.chat(
-            history, tools or None, stop=tuple(stop or self.stop or ()), **(defaults | settings)
-        )
+        stop = stop or self.stop or ()
+        # A single text would be taken apart into its letters.
+        stop = (stop,) if isinstance(stop, str) else tuple(stop)
+        reply = self.model.chat(history, tools or None, stop=stop, **(defaults | settings))
         return reply, sum(len(message.tool_calls) for message in history)
 
 
@@ -163,6 +179,12 @@ def openai_chat(server: ServerModel, **settings: Any) -> Any:
         # In the body as it is: some servers do not know the newer name that ChatOpenAI would send.
         extra_body={"max_tokens": settings.pop("max_new_tokens", 256)},
         **settings,
+    )
+
+
+def _unknown_setting(name: str, known: Sequence[str], last: str) -> CourseError:
+    return CourseError(
+        f"The course's chat model has no setting {name!r}. It has {', '.join(known)}, {last}."
     )
 
 

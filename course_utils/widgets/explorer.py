@@ -31,9 +31,9 @@ class TrimmingExplorer:
     ) -> None:
         import ipywidgets
 
-        self._messages, self._costs, self._rules = list(messages), list(costs), rules
         # Read first: it names what is wrong with messages, costs or budget.
-        self.view = trimming_view(self._messages, self._costs, budget, rules)
+        self.view = trimming_view(messages, costs, budget, rules)
+        self._messages, self._costs, self._rules = list(messages), list(costs), rules
         self._slider = ipywidgets.IntSlider(
             value=budget,
             min=0,

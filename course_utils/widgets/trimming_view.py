@@ -8,6 +8,7 @@ from typing import Any
 from course_utils.errors import CourseError
 from course_utils.memory.explain import Rules, Step, explain
 from course_utils.memory.history import as_messages, role_of, whole_tails
+from course_utils.memory.trimming import is_number
 from course_utils.messages import Message
 from course_utils.show.tables import table
 from course_utils.show.view import BORDER, TEXT, View, safe
@@ -32,7 +33,7 @@ def trimming_view(
         rules: Which rules of trimming hold; default all.
 
     Raises:
-        CourseError: No messages, not one cost a message, or a number below 0.
+        CourseError: No messages, not one cost a message, or what is no number of 0 or more.
 
     >>> trimming_view([{"role": "user", "content": "Hi"}], [5], 9)
     Budget 9 tokens: 1 of 1 message sent, 5 of 5 tokens.
@@ -42,7 +43,7 @@ def trimming_view(
     """
     rules = rules or Rules()
     read = as_messages(messages)
-    if budget < 0 or any(cost < 0 for cost in costs):
+    if not all(is_number(number) and number >= 0 for number in (budget, *costs)):
         raise CourseError("A budget and the costs of messages are numbers of 0 or more.")
     steps = explain(messages, costs, budget, rules)
     kept = sum(step.kept for step in steps)
