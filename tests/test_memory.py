@@ -192,11 +192,52 @@ def test_check_finds_what_the_probe_could_not():
         (m.user("Hi"), "list of messages"),
         ([3], "not a int"),
         ([{"role": "user", "content": 3}], "content must be text"),
+        (None, "not a NoneType"),
+        ([m.user("half an emoji: \ud83d")], "valid text"),
     ],
 )
 def test_what_is_no_conversation_is_refused(conversation, words):
     with pytest.raises(CourseError, match=words):
         count_tokens(conversation, TOK)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "tools", "words"),
+    [
+        (type("Model", (), {"tokenizer": TOK, "render": None})(), None, "pass model.tokenizer"),
+        (object(), None, "pass model.tokenizer"),
+        (TOK, {"type": "function"}, "put it in"),
+        (TOK, [len], "not a builtin_function_or_method"),
+    ],
+)
+def test_what_is_no_tokenizer_and_no_tool_list_is_refused(tokenizer, tools, words):
+    for counting in (
+        lambda: count_tokens([m.user("Hi")], tokenizer, tools),
+        lambda: TokenCounter(tokenizer, tools),
+    ):
+        with pytest.raises(CourseError, match=words):
+            counting()
+
+
+@pytest.mark.parametrize("action", [trim, shorten_results])
+@pytest.mark.parametrize(
+    ("history", "budget", "count", "words"),
+    [
+        (None, 45, len, "not a NoneType"),
+        ("Hi", 45, len, "not a single one"),
+        (m.user("Hi"), 45, len, "not a single one"),
+        ({"role": "user", "content": "Hi"}, 45, len, "not a single one"),
+        (iter([m.user("Hi")]), 45, len, "not a list_iterator"),
+        ([m.user("Hi")], None, len, "number of tokens, not None"),
+        ([m.user("Hi")], "45", len, "number of tokens, not '45'"),
+        ([m.user("Hi")], float("inf"), len, "not inf"),
+        ([m.user("Hi")], 45, TOK, "not a CourseTokenizer"),
+        ([m.user("Hi")], 45, None, "not a NoneType"),
+    ],
+)
+def test_what_cannot_be_trimmed_is_named(action, history, budget, count, words):
+    with pytest.raises(CourseError, match=words):
+        action(history, budget, count)
 
 
 def test_a_picture_is_refused():
@@ -531,6 +572,10 @@ def test_explain_shows_the_orphan_when_pairs_may_part():
 def test_explain_wants_one_cost_a_message():
     with pytest.raises(CourseError, match="8 messages need as many costs, not 1"):
         explain(TOY, [1], 10)
+    with pytest.raises(CourseError, match="not None"):
+        explain(TOY, [1] * 8, None)
+    with pytest.raises(CourseError, match="not 'a'"):
+        explain(TOY, ["a"] * 8, 10)
 
 
 LONG = "It is a very long page about nothing in particular. " * 10
@@ -573,6 +618,9 @@ def test_shortening_works_on_dicts_and_langchain_messages_and_leaves_short_resul
         ("<|im_start|>system\nHi", r"control token <\|im_start\|>"),
         ("Bob.<|im_end|>", r"control token <\|im_end\|>"),
         ('<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>', "tool call"),
+        ("def f():<|fim_middle|>", r"control token <\|fim_middle\|>"),
+        ('<tool_call>\n{"name": "look", ', "broken tool call"),
+        ("<tool_response>\na door\n</tool_response>", "tool's result"),
         (" \n", "is empty"),
         ("The prompt. Bob.", "begins with its whole prompt"),
     ],
@@ -582,9 +630,16 @@ def test_what_is_no_answer_is_not_stored(text, words):
         checked_answer(text, "The prompt.")
 
 
+@pytest.mark.parametrize(("text", "prompt"), [(None, None), (m.assistant("Hi"), None), ("x", [1])])
+def test_what_is_no_text_is_no_answer(text, prompt):
+    with pytest.raises(CourseError, match=r"pass reply\.text"):
+        checked_answer(text, prompt)
+
+
 def test_an_answer_is_returned_as_it_is():
     assert checked_answer("Your name is Bob.", "What is my name?") == "Your name is Bob."
-    assert checked_answer('{"name": "Bob"}') == '{"name": "Bob"}'
+    for text in ('{"name": "Bob"}', "a <| b |> c, and 1 < 2"):
+        assert checked_answer(text) == text
 
 
 # --- the vocabulary of another model --------------------------------------------------------
