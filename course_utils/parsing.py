@@ -290,6 +290,20 @@ def _read_call(item: Any) -> tuple[str, dict[str, Any]]:
     return name, arguments
 
 
+def decode(source: str) -> Any:
+    """Decode JSON that a model wrote, as strictly as `parse` does; raises ValueError.
+
+    NaN, repeated keys, half characters and more than MAX_DEPTH nested brackets are refused.
+
+    >>> decode('{"a": [1]}')
+    {'a': [1]}
+    """
+    try:
+        return _strict_json(source)
+    except _Unusable as fault:
+        raise ValueError(str(fault)) from fault
+
+
 def _strict_json(source: str) -> Any:
     """Decode JSON and refuse what Python lets pass: NaN, repeated keys, half characters."""
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from course_utils.messages import Message, Reply, ToolCall
-from course_utils.parsing import ParseError
+from course_utils.parsing import ParseError, decode
 from course_utils.tools import Tool
 
 STOP = "Observation:"
@@ -155,7 +155,8 @@ def _call(text: str, action: re.Match[str]) -> ToolCall | ParseError:
         )
         return ParseError("bad_arguments", message, action.end())
     try:
-        arguments, _ = json.JSONDecoder().raw_decode(text, given.end())
+        _, end = json.JSONDecoder().raw_decode(text, given.end())
+        arguments = decode(text[given.end() : end])
     except (ValueError, RecursionError) as error:
         message = f"Action Input is not JSON: {error}."
         return ParseError("invalid_json", message, given.end())

@@ -120,6 +120,8 @@ def retry_after(error: BaseException, now: datetime | None = None) -> float | No
         when = parsedate_to_datetime(str(value))
     except ValueError:
         return None  # neither form: as if the header were not there
+    if when.tzinfo is None:  # a date without a zone, or with the zone -0000
+        when = when.replace(tzinfo=UTC)
     return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
 
 

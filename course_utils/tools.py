@@ -311,8 +311,20 @@ def run_call(call: ToolCall, tools: Iterable[Tool]) -> ToolResult:
     except ArgumentsError as error:
         return failure(call, "invalid_arguments", " ".join(map(str, error.problems)))
     except Exception as error:  # whatever a tool raises; KeyboardInterrupt is not among these
-        hint = str(error) or f"The tool failed with {type(error).__name__} and gave no reason."
-        return failure(call, _snake_case(type(error).__name__), hint)
+        return failure(call, _snake_case(type(error).__name__), reason(error))
+
+
+def reason(error: BaseException) -> str:
+    """What an exception says, or that it says nothing.
+
+    >>> reason(KeyError())
+    'The tool failed with KeyError and gave no reason.'
+    """
+    try:
+        text = str(error)
+    except Exception:  # its __str__ is the tool's code too, and may fail as well
+        text = ""
+    return text or f"The tool failed with {type(error).__name__} and gave no reason."
 
 
 def _snake_case(name: str) -> str:

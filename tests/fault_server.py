@@ -46,13 +46,14 @@ ANSWER = {
 class FaultServer:
     """Serves `/v1`; `faults` is a list of (status, headers, body) to send before good answers.
 
-    The status 0 means: accept the request and stay silent.
+    The status 0 means: accept the request and stay silent. `listing` replaces the list of models.
     """
 
     def __init__(self, models=("tiny",)):
         self.faults: list[tuple[int, dict[str, str], bytes]] = []
         self.requests: list[dict] = []
         self.models = list(models)
+        self.listing: bytes | None = None
         self.released = threading.Event()
         owner = self
 
@@ -65,7 +66,8 @@ class FaultServer:
                     {"id": m, "object": "model", "created": 0, "owned_by": "me"}
                     for m in owner.models
                 ]
-                self.answer(200, {}, json.dumps({"object": "list", "data": data}).encode())
+                listing = json.dumps({"object": "list", "data": data}).encode()
+                self.answer(200, {}, owner.listing or listing)
 
             def do_POST(self):
                 length = int(self.headers["Content-Length"])

@@ -78,6 +78,12 @@ def test_a_conversation_with_its_own_system_message_keeps_it(tools):
     model = scripted([says("Yes.")])
     run_agent(model, tools, [system("Mine."), user("Hi")])
     assert [message.content for message in model.prompts[0]] == ["Mine.", "Hi"]
+    wires = [system("Mine.").to_dict(), user("Hi").to_dict()]
+    assert run_agent(scripted([says("Yes.")]), tools, wires).trace.messages == [
+        system("Mine."),
+        user("Hi"),
+        says("Yes.").message(),
+    ]
 
 
 def test_settings_reach_the_model_and_wrong_ones_are_the_callers_error(tools):
@@ -144,7 +150,14 @@ def test_what_the_model_gets_wrong_comes_back_as_data(tools, call, error):
     assert fault(tool_messages(done)[0]) == error
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), KeyError(), SystemExit(1), RecursionError()])
+class SpeechlessError(Exception):
+    def __str__(self):
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), KeyError(), SystemExit(1), RecursionError(), SpeechlessError()]
+)
 def test_no_exception_of_a_tool_leaves_the_loop(error):
     done = run([asks(PROBE), says("Sorry.")], [returns(error)])
     assert done.answer == "Sorry." and fault(tool_messages(done)[0])
@@ -269,6 +282,13 @@ def test_the_wall_clock_stops_before_the_next_call_of_a_tool():
 def test_limits_that_make_no_sense_are_refused(wrong):
     with pytest.raises(CourseError):
         Limits(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [(-1, 0, 0), (0, float("nan"), 0), (0, 0, "8"), (True, 0, 0)])
+def test_prices_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(CourseError, match="price"):
+        Prices(*wrong)
+    assert Prices(0, 0, 0).cost(says("free")) == 0
 
 
 def test_a_limit_of_none_is_off():

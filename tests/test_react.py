@@ -98,6 +98,9 @@ def test_actions_that_can_be_read(text, name, arguments):
         ('Action: f\nAction Input: {"a": ', "invalid_json"),
         ("Action: f\nAction Input: [1]", "bad_arguments"),
         ("Action: f\nAction Input: " + "[" * 100_000, "invalid_json"),
+        ('Action: f\nAction Input: {"a": ' + "[" * 900 + "]" * 900 + "}", "invalid_json"),
+        ('Action: f\nAction Input: {"a": NaN}', "invalid_json"),
+        ('Action: f\nAction Input: {"a": "\\ud800"}', "invalid_json"),
     ],
 )
 def test_actions_that_cannot_be_read_have_named_errors(text, kind):

@@ -224,6 +224,7 @@ def test_retry_after_in_all_its_forms():
     assert header("7") == 7.0
     assert header("Mon, 10 Aug 2026 12:00:30 GMT") == 30.0
     assert header("Mon, 10 Aug 2026 11:00:00 GMT") == 0.0
+    assert header("Mon, 10 Aug 2026 12:00:30 -0000") == header("Mon, 10 Aug 2026 12:00:30") == 30.0
     assert header("soon") is None and header("-5") == 0.0
     assert retry_after(Says(retry_after=2)) == 2.0 and retry_after(ValueError()) is None
 

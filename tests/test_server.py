@@ -1,15 +1,18 @@
 """`chat` against a server: what is sent, what is read, and each way in which a server fails."""
 
+import json
 import socket
 
 import pytest
 from fault_server import FaultServer
 
+from course_utils.agent import run_agent
 from course_utils.errors import CourseError
 from course_utils.messages import Message, ToolCall, user
 from course_utils.models import load
 from course_utils.models.server import NeedsTokens, ServerModel
 
+DEEP = '{"x": ' + "[" * 900 + "]" * 900 + "}"
 SCHEMA = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 
 
@@ -71,6 +74,15 @@ def test_too_many_requests_is_tried_again_after_the_time_that_the_server_names(s
         ((200, {"Content-Type": "text/html"}, b"<html>"), "no chat completion", 1),
         ((200, {}, b'{"hello": 1}'), "no chat completion", 1),
         ((200, {}, b"[]"), "no chat completion", 1),
+        ((200, {}, b"null"), "no chat completion", 1),
+        ((200, {}, b"\xff\xfe\x00"), "not JSON", 1),
+        ((200, {}, b'{"choices": "abc"}'), "no chat completion", 1),
+        ((200, {}, b'{"choices": []}'), "no chat completion", 1),
+        ((200, {}, b'{"choices": {"a": 1}}'), "no chat completion", 1),
+        ((200, {}, b'{"choices": [null]}'), "no chat completion", 1),
+        ((200, {}, b'{"choices": [{}]}'), "no chat completion", 1),
+        ((200, {}, b'{"choices": [{"message": "hi"}]}'), "no chat completion", 1),
+        ((200, {}, b'{"choices": [{"message": {"tool_calls": "f()"}}]}'), "no chat completion", 1),
     ],
 )
 def test_each_fault_is_one_clear_error_after_a_bounded_number_of_tries(
@@ -81,6 +93,62 @@ def test_each_fault_is_one_clear_error_after_a_bounded_number_of_tries(
         model_of(server).chat([user("x")])
     assert len(server.requests) == requests
     assert server.address in str(caught.value)
+
+
+def answer(message, **others):
+    return 200, {}, json.dumps({"choices": [{"message": message}], **others}).encode()
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "kind"),
+    [
+        ({"function": {"name": "f", "arguments": {"x": 1}}}, {"x": 1}, None),
+        ({"id": None, "function": {"name": "f"}}, {}, None),
+        ({"function": {"name": "f", "arguments": ""}}, {}, None),
+        ({"function": {"name": "f", "arguments": "[1]"}}, None, "bad_arguments"),
+        ({"function": {"name": "f", "arguments": [1]}}, None, "bad_arguments"),
+        ({"function": {"name": "f", "arguments": '{"x": NaN}'}}, None, "invalid_json"),
+        ({"function": {"name": "f", "arguments": '{"x": "\\ud800"}'}}, None, "invalid_json"),
+        ({"function": {"name": "f", "arguments": "[" * 9_000}}, None, "invalid_json"),
+        ({"function": {"name": "f", "arguments": DEEP}}, None, "invalid_json"),
+        ({"function": {"name": None, "arguments": "{}"}}, None, "missing_name"),
+        ({"function": None}, None, "missing_name"),
+        ({"id": "call_a"}, None, "missing_name"),
+    ],
+)
+def test_calls_as_servers_really_send_them(server, call, arguments, kind):
+    server.faults = [answer({"content": "a", "tool_calls": [call]})]
+    reply = model_of(server).chat([user("x")], [SCHEMA])
+    expected = () if arguments is None else (ToolCall("call_1", "f", arguments),)
+    assert reply.tool_calls == expected
+    assert [error.kind for error in reply.parse_errors] == ([kind] if kind else [])
+
+
+@pytest.mark.parametrize("usage", [None, {}, "many", {"prompt_tokens": None}])
+def test_a_server_that_does_not_count_tokens_is_no_fault_of_the_loop(server, usage):
+    server.faults = [answer({"content": "Hello."}, usage=usage)]
+    run = run_agent(model_of(server), [], "Hi")
+    assert (run.answer, run.tokens) == ("Hello.", 0)
+
+
+def test_an_answer_that_makes_no_sense_stops_the_loop_and_does_not_leave_it(server):
+    server.faults = [(200, {}, b'{"choices": [null]}')]
+    run = run_agent(model_of(server), [], "Hi")
+    assert run.stop_reason == "error" and server.address in run.detail
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"null", b"[]", b'{"data": null}', b'{"data": [1]}'])
+def test_a_list_of_models_that_is_none_is_one_clear_error(server, body):
+    server.listing = body
+    with pytest.raises(CourseError, match="not JSON|no list of models"):
+        model_of(server).chat([user("x")])
+
+
+@pytest.mark.parametrize("key", ["ключ", "a\nb"])
+def test_a_key_that_cannot_be_sent_is_named(server, monkeypatch, key):
+    monkeypatch.setenv("COURSE_API_KEY", key)
+    with pytest.raises(CourseError, match="COURSE_API_KEY"):
+        model_of(server)
 
 
 def test_a_silent_server_is_given_up(server):
@@ -106,6 +174,7 @@ def test_a_refused_connection_names_the_address():
         lambda m: m.render([user("x")]),
         lambda m: m.count([user("x")]),
         lambda m: m.complete("x"),
+        lambda m: m.pipeline(),
         lambda m: m.chat([user("x")], top_k=5),
     ],
 )

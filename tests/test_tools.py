@@ -405,6 +405,11 @@ def test_bad_arguments_do_not_run_the_tool():
 class HTTPStatus404Error(Exception): ...
 
 
+class SpeechlessError(Exception):
+    def __str__(self):
+        raise ValueError
+
+
 @pytest.mark.parametrize(
     ("error", "code", "hint"),
     [
@@ -414,6 +419,11 @@ class HTTPStatus404Error(Exception): ...
         (ValueError(), "value_error", "The tool failed with ValueError and gave no reason."),
         (CourseError("Not so."), "course_error", "Not so."),
         (RecursionError("deep"), "recursion_error", "deep"),
+        (
+            SpeechlessError(),
+            "speechless_error",
+            "The tool failed with SpeechlessError and gave no reason.",
+        ),
     ],
 )
 def test_an_exception_in_a_tool_is_data_without_a_stack_trace(error, code, hint):

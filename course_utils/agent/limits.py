@@ -38,6 +38,12 @@ class Prices:
     cached: float
     written: float
 
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise CourseError(f"The price {each.name} must be 0 or more, not {value!r}.")
+
     def cost(self, reply: Reply) -> float:
         """The price of one call of the model."""
         fresh = reply.prompt_tokens - reply.cached_tokens

@@ -119,7 +119,8 @@ def new_trace(
     """
     if not task:
         raise CourseError("The agent needs a task: a text, or a list of messages.")
-    messages = [user(task)] if isinstance(task, str) else list(task)
+    given = [user(task)] if isinstance(task, str) else task
+    messages = [Message.from_dict(each) if isinstance(each, dict) else each for each in given]
     if system_prompt and messages[0].role != "system":
         messages.insert(0, system(system_prompt))
     names = tuple(tool.name for tool in tools)

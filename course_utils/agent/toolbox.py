@@ -24,7 +24,7 @@ from course_utils.retry import (
     retry_after,
     status_of,
 )
-from course_utils.tools import Tool, by_name, content, failure
+from course_utils.tools import Tool, by_name, content, failure, reason
 from course_utils.trace import Attempt
 
 KEY = "idempotency_key"
@@ -165,8 +165,7 @@ class Toolbox:
     def _failure(
         self, call: ToolCall, tool: Tool, error: BaseException, failed: tuple[Attempt, ...]
     ) -> Outcome:
-        hint = str(error) or f"The tool failed with {type(error).__name__} and gave no reason."
-        hint = hint[: self._limits.max_result_chars]
+        hint = reason(error)[: self._limits.max_result_chars]
         happened = ""
         if tool.effect != "read":
             happened = "no" if _refused(error) else "unknown"

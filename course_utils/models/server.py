@@ -15,7 +15,7 @@ from typing import Any
 from course_utils.errors import CourseError
 from course_utils.messages import Message, Reply, ToolCall
 from course_utils.models.chat import Conversation, Tools, as_messages, log_reply, tool_schemas
-from course_utils.parsing import ParseError
+from course_utils.parsing import ParseError, decode
 
 KNOWN_FIELDS = {"role", "content", "tool_calls", "refusal", "annotations", "audio", "function_call"}
 
@@ -27,8 +27,9 @@ class NeedsTokens(CourseError):
 class ServerModel:
     """A model behind an address; `load(mode="http://…/v1")` makes one.
 
-    `timeout` is in seconds and applies to each attempt; `retries` is how often a refused
-    connection, a timeout, 429 or 5xx is tried again. The key comes from COURSE_API_KEY (local
+    `timeout` is the longest silence of the server in each attempt, in seconds (one that goes on
+    sending is not cut off); `retries` is how often a refused connection, a timeout, 429 or 5xx is
+    tried again. The key comes from COURSE_API_KEY (local
     servers want none). The server's model is `name` if it serves one of that name, the one in
     COURSE_SERVER_MODEL, or the only one that there is.
 
@@ -47,7 +48,7 @@ class ServerModel:
         self._name: str | None = None
         self._client = openai.OpenAI(
             base_url=self.address,
-            api_key=os.environ.get("COURSE_API_KEY") or "none",
+            api_key=_key(),
             timeout=timeout,
             max_retries=retries,
         )
@@ -59,7 +60,7 @@ class ServerModel:
     def name(self) -> str:
         """The model's name on the server, asked for once."""
         if self._name is None:
-            served = [model.id for model in self._ask(self._client.models.list).data]
+            served = self._served()
             if self._wanted in served:
                 self._name = self._wanted
             elif len(served) == 1 and "COURSE_SERVER_MODEL" not in os.environ:
@@ -70,6 +71,12 @@ class ServerModel:
                     f"{', '.join(served) or 'none'}. Name one in COURSE_SERVER_MODEL."
                 )
         return self._name
+
+    def _served(self) -> list[str]:
+        try:  # the client library does not check what a server sends, and falls over it
+            return [model.id for model in self._ask(self._client.models.list).data]
+        except (AttributeError, TypeError) as error:
+            raise self._no_answer("list of models") from error
 
     def chat(
         self,
@@ -111,28 +118,35 @@ class ServerModel:
         return reply
 
     def _reply(self, answer: Any) -> Reply:
-        choices = getattr(answer, "choices", None)
-        if not choices or choices[0].message is None:
-            raise CourseError(
-                f"The server {self.address} answered with something that is no chat completion. "
-                "Does its address end in /v1?"
-            )
-        message, usage = choices[0].message, answer.usage
-        calls, errors = _calls(message.tool_calls or [])
-        opaque = {k: v for k, v in (message.model_extra or {}).items() if k not in KNOWN_FIELDS}
-        details = getattr(usage, "prompt_tokens_details", None)
+        # The client library does not check what a server sends: any field can be of any kind.
+        try:
+            choice = answer.choices[0]
+            message = choice.message
+            calls, errors = _calls(message.tool_calls or [])
+            extra = message.model_extra or {}
+            text = message.content or ""
+        except (AttributeError, TypeError, LookupError) as error:
+            raise self._no_answer("chat completion") from error
+        opaque = {name: value for name, value in extra.items() if name not in KNOWN_FIELDS}
+        usage = answer.usage
         return Reply(
-            text=message.content or "",
+            text=text,
             origin="live",
             model=self.name,
-            content=message.content or "",
+            content=text,
             tool_calls=calls,
             parse_errors=errors,
-            prompt_tokens=usage.prompt_tokens if usage else 0,
-            cached_tokens=getattr(details, "cached_tokens", None) or 0,
-            output_tokens=usage.completion_tokens if usage else 0,
-            finish_reason=choices[0].finish_reason or "stop",
+            prompt_tokens=_count(usage, "prompt_tokens"),
+            cached_tokens=_count(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
+            output_tokens=_count(usage, "completion_tokens"),
+            finish_reason=choice.finish_reason or "stop",
             opaque=opaque or None,
+        )
+
+    def _no_answer(self, wanted: str) -> CourseError:
+        return CourseError(
+            f"The server {self.address} answered with something that is no {wanted}. "
+            "Does its address end in /v1?"
         )
 
     def _ask(self, request: Any) -> Any:
@@ -161,7 +175,7 @@ class ServerModel:
                 f"The server {self.address} refused the request ({error.status_code}): "
                 f"{_short(error.message)}"
             ) from error
-        except (openai.APIResponseValidationError, json.JSONDecodeError) as error:
+        except (openai.APIResponseValidationError, ValueError) as error:  # no JSON, or no text
             raise CourseError(
                 f"The server {self.address} answered with something that is not JSON. "
                 "Is it a model server, and does its address end in /v1?"
@@ -217,19 +231,35 @@ def _wire(message: Message) -> dict[str, Any]:
 def _calls(raw: Sequence[Any]) -> tuple[tuple[ToolCall, ...], tuple[ParseError, ...]]:
     calls, errors = [], []
     for number, call in enumerate(raw, 1):
+        name = getattr(call.function, "name", None)
+        if not isinstance(name, str) or not name:
+            errors.append(ParseError("missing_name", f"Call {number} names no tool.", 0))
+            continue
+        # Text by the protocol; some servers send the object itself.
         text = call.function.arguments or "{}"
         try:
-            arguments = json.loads(text)
-        except json.JSONDecodeError as error:
-            errors.append(ParseError("invalid_json", f"{call.function.name}: {error}", error.pos))
+            arguments = decode(text if isinstance(text, str) else json.dumps(text))
+        except ValueError as error:
+            errors.append(ParseError("invalid_json", f"{name}: {error}", 0))
             continue
         if not isinstance(arguments, dict):
-            errors.append(
-                ParseError("bad_arguments", f"{call.function.name}: arguments are no object", 0)
-            )
+            errors.append(ParseError("bad_arguments", f"{name}: arguments are no object", 0))
             continue
-        calls.append(ToolCall(call.id or f"call_{number}", call.function.name, arguments))
+        calls.append(ToolCall(call.id or f"call_{number}", name, arguments))
     return tuple(calls), tuple(errors)
+
+
+def _count(holder: Any, name: str) -> int:
+    """A number of tokens, 0 where the server does not say."""
+    value = getattr(holder, name, None)
+    return value if isinstance(value, int) else 0
+
+
+def _key() -> str:
+    key = os.environ.get("COURSE_API_KEY", "").strip() or "none"
+    if not (key.isascii() and key.isprintable()):
+        raise CourseError("COURSE_API_KEY has characters that no key can have: copy it again.")
+    return key
 
 
 def _short(text: str) -> str:
