@@ -216,6 +216,8 @@ def test_html_says_it_by_icon_and_word_and_follows_the_theme():
         (93.0, 93, "exactly right"),
         (5, 0, "5 too high"),
         (float("inf"), 3, "not the same"),
+        (10**400, 3, "not the same"),
+        (10**400, 3.5, "not the same"),
         ("wednesday ", "Wednesday.", "the same"),
         ("Monday", "Wednesday", "not the same"),
         (True, True, "the same"),

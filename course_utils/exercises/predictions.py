@@ -54,7 +54,10 @@ def reveal(exercise_id: str, actual: Any) -> Feedback:
 
 def _compare(guess: Any, actual: Any) -> str:
     if _is_number(guess) and _is_number(actual):
-        return _distance(guess, actual)
+        try:
+            return _distance(guess, actual)
+        except OverflowError:  # a whole number that no float can hold
+            return "not the same"
     if isinstance(guess, str) and isinstance(actual, str):
         # Capitals, spacing and a final full stop are not what a prediction is about.
         same = _plain(guess) == _plain(actual)
