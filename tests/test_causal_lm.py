@@ -255,6 +255,8 @@ def test_sampling_goes_through_the_seed(paris):
         ({"eos_token_id": 13}, "not with eos_token_id=13"),
         ({"max_time": 1.0}, "max_time"),
         ({"max_length": 9}, "would overrule max_length"),
+        ({"max_new_tokens": None}, "how long the reply may be"),
+        ({"max_new_tokens": 0}, "max_new_tokens must be at least 1, not 0"),
         ({"max_length": 1, "max_new_tokens": None}, "max_new_tokens must be at least 1"),
     ],
 )

@@ -154,7 +154,9 @@ class CourseLM:
             [token for token, real in zip(row, kept, strict=True) if real]
             for row, kept in zip(input_ids.tolist(), masks, strict=True)
         ]
-        limit = options["max_new_tokens"] or options["max_length"] - input_ids.shape[1]
+        limit = options["max_new_tokens"]
+        if limit is None:
+            limit = options["max_length"] - input_ids.shape[1]
         replies = [self._ask(prompt, limit, options) for prompt in prompts]
         lengths, columns = self._replay(input_ids, replies, options, criteria, streamer)
         self.last_replies = tuple(
@@ -243,6 +245,11 @@ class CourseLM:
             raise UnsupportedGeneration(
                 f"max_new_tokens={merged['max_new_tokens']} would overrule max_length: pass "
                 "max_new_tokens=None with it, or only max_new_tokens."
+            )
+        if not {"max_length", "max_new_tokens"} & merged.keys():
+            raise UnsupportedGeneration(
+                "Nothing says how long the reply may be: pass max_new_tokens, or max_length for "
+                "prompt and reply together."
             )
         end = merged["eos_token_id"]
         if end not in (self.model.tokenizer.end_id, [self.model.tokenizer.end_id]):
