@@ -9,6 +9,7 @@ from course_utils.parsing import parse
 
 # All control tokens of the course's models are written like this: <|im_start|>, <|fim_prefix|> …
 CONTROL_TOKEN = re.compile(r"<\|[a-z_]+\|>")
+OPENER = "<|im_start|>"
 TOOL_MARKS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
 
 
@@ -37,10 +38,12 @@ def checked_answer(text: str, prompt: str | None = None) -> str:
             f"The reply begins with its whole prompt ({len(prompt)} of {len(text)} characters). "
             "Set return_full_text=False on the pipeline, and store the answer only."
         )
-    found = CONTROL_TOKEN.search(text)
+    found = CONTROL_TOKEN.findall(text)
     if found:
+        # The one that opens a message does the most harm, so it is named first.
+        token = OPENER if OPENER in found else found[0]
         raise NotAnAnswer(
-            f"The reply holds the control token {found[0]}: stored, it would open or close a "
+            f"The reply holds the control token {token}: stored, it would open or close a "
             "message inside a message. Decode without special tokens."
         )
     if parse(text).calls:
