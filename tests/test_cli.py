@@ -520,3 +520,14 @@ def test_only_the_part_between_the_marks_is_replaced():
     text = f"before\n{course_map.BEGIN}\nold\n{course_map.END}\nafter\n"
     changed = course_map.with_map(text, "new")
     assert changed == f"before\n{course_map.BEGIN}\nnew\n{course_map.END}\nafter\n"
+
+
+@pytest.mark.parametrize("lost", [course_map.BEGIN, course_map.END])
+def test_a_readme_without_a_mark_of_the_map_is_left_alone(tmp_path, monkeypatch, lost):
+    monkeypatch.setattr(course_map, "course_map", lambda notebooks: "new")
+    readme = tmp_path / "README.md"
+    text = f"before\n{course_map.BEGIN}\nold\n{course_map.END}\nafter\n".replace(lost, "")
+    readme.write_text(text)
+    with pytest.raises(CourseError, match="README.md was not written"):
+        course_map.update_readme(readme)
+    assert readme.read_text() == text

@@ -4,7 +4,9 @@ import re
 from pathlib import Path
 
 from course_utils.cli import places
+from course_utils.cli.execution import read_notebook
 from course_utils.cli.normalise import write_atomically
+from course_utils.errors import CourseError
 
 BEGIN, END = "<!-- course map: written by `execute` -->", "<!-- end of course map -->"
 
@@ -19,9 +21,14 @@ def update_readme(readme: Path = places.ROOT / "README.md") -> None:
 
 
 def with_map(text: str, table: str) -> str:
-    """The text with `table` between the two marks of the course map."""
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
+    """The text with `table` between the two marks of the course map; CourseError without them."""
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not (begin and end):  # what follows could not be told from the old map, and would be lost
+        raise CourseError(
+            f"The course map in README.md was not written: the file needs the line {BEGIN!r} and "
+            f"after it the line {END!r}."
+        )
     return f"{head}{BEGIN}\n{table}\n{END}{tail}"
 
 
@@ -38,9 +45,7 @@ def course_map(notebooks: list[Path]) -> str:
 
 def title_and_minutes(path: Path) -> tuple[str, str]:
     """The first heading of a notebook, and the first number of minutes it states ("" if none)."""
-    import nbformat
-
-    cells = nbformat.read(path, as_version=4).cells
+    cells = read_notebook(path).cells
     prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     heading = re.search(r"(?m)^# +(.+?)\s*$", prose)
     minutes = re.search(r"(\d+)\W*minutes", prose)
