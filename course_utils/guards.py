@@ -45,7 +45,12 @@ def guarded(tool: Tool, *checks: Check) -> Tool:
 
 
 def only(argument: str, allowed: Collection[Any]) -> Check:
-    """A check that an argument is one of the allowed values, such as the known recipients."""
+    """A check that an argument is one of the allowed values, such as the known recipients.
+
+    Raises CourseError for a single text in place of several: its parts would all be allowed.
+    """
+    if isinstance(allowed, str):
+        raise CourseError(f"only() needs several allowed values, such as {{{allowed!r}}}.")
 
     def check(arguments: dict[str, Any]) -> str | None:
         value = arguments.get(argument)

@@ -1,5 +1,6 @@
 """Whatever a model says, the loop ends, keeps its limits, and leaves a sound conversation."""
 
+import itertools
 import json
 
 import pytest
@@ -77,6 +78,7 @@ limits = st.builds(
     max_tokens=st.none() | st.integers(1, 1500),
     max_cost=st.none() | st.floats(0.0001, 0.01),
     prices=st.just(Prices(2.0, 0.2, 8.0)),
+    max_seconds=st.none() | st.integers(5, 40),
     max_repeats=st.none() | st.integers(1, 3),
     max_result_chars=st.none() | st.integers(1, 60),
     tool_seconds=st.none(),
@@ -107,7 +109,10 @@ def check_results(trace):
 @given(replies, limits, gates)
 def test_it_ends_within_its_limits_and_the_conversation_is_sound(script, limits, gate):
     with World() as world:
-        run = run_agent(scripted(script), world_tools(world), "Go", limits=limits, gate=gate)
+        ticks = itertools.count().__next__  # every look at this clock takes a second
+        run = run_agent(
+            scripted(script), world_tools(world), "Go", limits=limits, gate=gate, clock=ticks
+        )
         used = [event.reply for event in run.trace.of(Replied)]
         spent = [reply.prompt_tokens + reply.output_tokens for reply in used]
         assert run.stop_reason in StopReason and repr(run) and repr(run.trace) is not None
@@ -116,6 +121,9 @@ def test_it_ends_within_its_limits_and_the_conversation_is_sound(script, limits,
             assert sum(spent[:-1]) < limits.max_tokens
         if limits.max_cost is not None and used:
             assert sum(map(limits.prices.cost, used[:-1])) < limits.max_cost
+        if limits.max_seconds is not None:
+            times = [event.seconds for event in run.trace.of(Replied)]
+            assert all(seconds < limits.max_seconds for seconds in times[:-1])
         check_results(run.trace)
         check_transcript(run.trace.messages)
         done = [event for event in run.trace.of(Observed) if event.happened == "yes"]

@@ -5,6 +5,7 @@ from agent_kit import MAIL, PAY, asks, fault, says, world_tools
 
 from course_utils.agent import run_agent
 from course_utils.approval import CAREFUL, Gate, approve
+from course_utils.errors import CourseError
 from course_utils.guards import Forbidden, at_most, guarded, only, undo
 from course_utils.models import scripted
 from course_utils.tools import Tool, tool
@@ -29,6 +30,11 @@ def test_no_approval_gets_around_a_limit_inside_the_tool(world):
     refused = [m for m in done.trace.messages if m.role == "tool" and '"ok": false' in m.content]
     assert [fault(message) for message in refused] == ["forbidden", "forbidden"]
     assert tools[0].schema() == send.schema() and tools[0].effect == "irreversible"
+
+
+def test_a_text_is_no_list_of_allowed_values():
+    with pytest.raises(CourseError, match="{'Ana'}"):
+        only("to", "Ana")
 
 
 @pytest.mark.parametrize("value", [100.5, float("nan"), float("inf"), "5", None])
