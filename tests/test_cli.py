@@ -249,11 +249,12 @@ def test_an_interrupted_write_keeps_the_old_file(tmp_path, monkeypatch):
     target.write_text("old")
 
     def no_space(*_):
-        raise OSError("No space left on device")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(normalise.os, "replace", no_space)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="No space") as caught:
         normalise.write_atomically(target, "new")
+    assert caught.value.filename == str(target)
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 

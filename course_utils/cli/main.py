@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
     except BrokenPipeError:  # the reader of our output left; __main__ knows what to do
         raise
     except OSError as error:
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        what = f"{error.filename}: {error.strerror or error}" if error.filename else str(error)
         print(
             f"{arguments.verb}: A file or folder cannot be used ({what}). Check the space and the "
             "permissions there, then type the command again.",

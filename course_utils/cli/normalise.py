@@ -82,7 +82,10 @@ def to_text(notebook) -> str:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old text or the new one, never a half of it."""
+    """Write a file so that a reader sees the old text or the new one, never a half of it.
+
+    Raises OSError, which names the file, if that is impossible.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
@@ -90,6 +93,10 @@ def write_atomically(path: Path, text: str) -> None:
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
         os.chmod(temporary, mode)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(temporary)
+        if (
+            isinstance(error, OSError) and error.strerror
+        ):  # a full disk says no name, others that of `temporary`
+            error.filename = str(path)
         raise
