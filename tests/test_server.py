@@ -175,6 +175,7 @@ def test_a_refused_connection_names_the_address():
         lambda m: m.count([user("x")]),
         lambda m: m.complete("x"),
         lambda m: m.pipeline(),
+        lambda m: m.tokenizer,
         lambda m: m.chat([user("x")], top_k=5),
     ],
 )

@@ -187,6 +187,11 @@ class ServerModel:
 
         return openai_chat(self, **settings)
 
+    @property
+    def tokenizer(self) -> Any:
+        """Not on a server: raises NeedsTokens."""
+        raise NeedsTokens(_needs_tokens("tokenizer"))
+
     def pipeline(self, **_: Any) -> Any:
         """Not on a server: raises NeedsTokens."""
         raise NeedsTokens(_needs_tokens("pipeline"))
