@@ -5,15 +5,21 @@ These tests download 1.1 GB and run the model; `make test` leaves them out. To r
 """
 
 import json
+import os
+import signal
+import threading
 
+import httpx
 import pytest
 
 from course_utils.cli.places import RECORDINGS
 from course_utils.messages import system, user
 from course_utils.models import load
 from course_utils.models.catalogue import spec
+from course_utils.models.engine import engine_for
 from course_utils.models.fetch import fetch
 from course_utils.models.recordings import read_file, request_of
+from course_utils.models.seam import Request
 from course_utils.models.wheels import Wheels
 
 pytestmark = pytest.mark.live
@@ -59,10 +65,26 @@ def test_a_changed_prompt_is_answered_live(alone):
     assert any(character.isdigit() for character in reply.text)
 
 
+def test_an_interrupt_ends_a_reply_and_frees_the_engine(alone):
+    engine = engine_for(spec(NAME))
+    ids = tuple(engine.tok.encode("1, 2, 3,"))
+    threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        engine.generate(Request(ids, max_new_tokens=8000, temperature=2.0))
+    # The server serves one request at a time: it would be busy for minutes with the first.
+    engine._http.timeout = httpx.Timeout(10, read=60)
+    assert len(engine.generate(Request(ids, max_new_tokens=1)).ids) == 1
+
+
 def shortest_recording():
     """The recording that takes least to make again."""
     records = [r for path in sorted(RECORDINGS.glob("*.jsonl")) for r in read_file(path)]
-    of_model = [r for r in records if r["model"] == NAME and not r["settings"]["grammar"]]
+    # Log-probabilities of candidates differ between processors in their last digits.
+    of_model = [
+        r
+        for r in records
+        if r["model"] == NAME and not r["settings"]["grammar"] and "alternatives" not in r
+    ]
     assert of_model, "there are no recordings of this model"
     return min(of_model, key=lambda r: (r["prompt_tokens"] + 4 * r["output_tokens"], r["key"]))
 
