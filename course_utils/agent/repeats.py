@@ -54,12 +54,15 @@ class Repeats:
     def _near(
         self, calls: dict[str, tuple[str, int, int]], arguments: str, content: str
     ) -> int | None:
+        if len(arguments) > COMPARED:
+            return None
         for other, (result, _, step) in calls.items():
-            short = max(len(other), len(arguments)) <= COMPARED
-            if other != arguments and result == content and short:
-                left, right = other.casefold(), arguments.casefold()
-                if difflib.SequenceMatcher(None, left, right).ratio() >= NEAR:
-                    return step
+            # The result first: it is nearly always another one, and this runs for every call.
+            if result != content or other == arguments or len(other) > COMPARED:
+                continue
+            left, right = other.casefold(), arguments.casefold()
+            if difflib.SequenceMatcher(None, left, right).ratio() >= NEAR:
+                return step
         return None
 
 
