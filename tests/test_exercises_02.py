@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from langchain_core.tools import tool as langchain_tool
 from pydantic import Field
 
+from course_utils import evaluation
 from course_utils.evaluation import PROMPTS, judge, read_tasks
-from course_utils.exercises import check, hint, known
+from course_utils.exercises import check, checks_02, hint, known
 from course_utils.exercises.testing import assert_classifies
 from course_utils.models.recordings import RECORDINGS, read_file
 from course_utils.tools import Tool, tool
@@ -254,3 +255,8 @@ def test_a_half_filled_dict_of_outcomes_is_not_attempted():
 
 def test_ellipsis_is_not_attempted():
     assert {check(each, ...).ok for each in known("02")} == {None}
+
+
+def test_the_outcomes_asked_for_are_those_that_are_counted():
+    # The checks import nothing of the package, so they hold the seven words a second time.
+    assert checks_02.OUTCOMES == evaluation.OUTCOMES
