@@ -23,7 +23,7 @@ APART = {"world", "sandbox", "exercises"}  # import nothing of the others but er
 # May import everything; the last three look at the course itself.
 FREE = {"cli", "__main__", "__init__", "course_map", "minutes", "selfcheck"}
 # Subclasses of a library's class; a method imports them when it is called.
-ADAPTERS = {"models/langchain_model.py"}
+ADAPTERS = {"models/langchain_model.py", "models/smolagents_model.py"}
 HEAVY = {
     "torch",
     "transformers",

@@ -147,6 +147,16 @@ class CourseModel:
 
         return CourseChat(model=self, **settings)
 
+    def smolagents(self, **settings: Any) -> Any:
+        """A model for smolagents' agents on this model, with exact stops and token counts.
+
+        `settings` are the defaults of its calls: max_new_tokens (256), temperature, seed, trial,
+        top_k.
+        """
+        from course_utils.models.smolagents_model import CourseSmolModel
+
+        return CourseSmolModel(self, **settings)
+
 
 def load(name: str = "qwen2.5-coder-1.5b", mode: str | None = None) -> CourseModel | ServerModel:
     """A model of the catalogue by name, or a model on a server.

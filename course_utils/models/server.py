@@ -187,6 +187,12 @@ class ServerModel:
 
         return openai_chat(self, **settings)
 
+    def smolagents(self, **settings: Any) -> Any:
+        """smolagents' own OpenAIModel on this server; takes what `CourseModel.smolagents` takes."""
+        from course_utils.models.smolagents_model import openai_model
+
+        return openai_model(self, **settings)
+
     @property
     def tokenizer(self) -> Any:
         """Not on a server: raises NeedsTokens."""
