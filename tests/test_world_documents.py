@@ -11,7 +11,7 @@ from course_utils.world.problems import BadValue, NotFound
 CLASSICS = Documents("classics")
 
 
-@pytest.mark.parametrize("collection", ["classics", "web"])
+@pytest.mark.parametrize("collection", ["classics", "web", "wide_web"])
 def test_every_sentence_stands_in_its_page(collection):
     for page in Documents(collection).pages:
         assert page.sentences()
@@ -102,3 +102,15 @@ def test_a_page_without_title_is_named(tmp_path):
 def test_titles_and_initials_do_not_end_a_sentence():
     page = Page("p", "T", "A", "", "", 'Mr. L. Baum met Mrs. Low. "Who?" asked Dr. May. He left.')
     assert page.sentences() == ["Mr. L. Baum met Mrs. Low.", '"Who?" asked Dr. May.', "He left."]
+
+
+def test_the_wide_web_misleads_a_search_as_the_published_run_was_misled():
+    wide = Documents("wide_web")
+    first = [hit["page"] for hit in wide.search("current weather in Paris")]
+    assert all(page.startswith("forum_current_") for page in first)
+    second = wide.search("current weather in Paris, France", k=2)
+    assert {hit["page"] for hit in second} == {"weather_riverside", "weather_skyline"}
+    assert any("13 °C and partly cloudy" in hit["text"] for hit in second)
+    assert any("Clear, +16 °C" in hit["text"] for hit in second)
+    car = wide.search("car James Bond latest movie", k=1)[0]["text"]
+    assert "Aston Martin DB5" in car

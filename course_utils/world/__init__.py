@@ -2,8 +2,9 @@
 
 Reading order: `clock` (a fixed today), `calculator`, `documents` (search and exact quotation),
 `effects` (where every side effect becomes a row), `outbox`, `office` (invoices, payments,
-tickets, orders), `weather` (a real HTTP service on this computer), `world` (all of it, with one
-`reset()`). Nothing here knows of models or messages: a model reaches the world only by a tool.
+tickets, orders), `pictures` (a picture maker that keeps its prompts), `weather` (a real HTTP
+service on this computer), `world` (all of it, with one `reset()`). Nothing here knows of models or
+messages: a model reaches the world only by a tool.
 """
 
 from course_utils.world.clock import Clock

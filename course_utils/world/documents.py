@@ -44,7 +44,8 @@ class Page:
 class Documents:
     """A collection of pages that can be searched and quoted. Its methods are ready to be tools.
 
-    `collection` is a folder of `data/world/pages` ("classics" or "web") or any folder of pages.
+    `collection` is a folder of `data/world/pages` ("classics", "web", "wide_web") or any folder
+    of pages.
 
     >>> Documents("classics").find_quote("truth universally acknowledged")["title"]
     'Pride and Prejudice'

@@ -9,11 +9,12 @@ from course_utils.world.clock import Clock
 from course_utils.world.effects import Effects
 from course_utils.world.office import Office
 from course_utils.world.outbox import Outbox
+from course_utils.world.pictures import PictureMaker
 from course_utils.world.weather import WeatherService
 
 
 class World:
-    """Clock, outbox, office and weather service, sharing one list of side effects.
+    """Clock, outbox, office, picture maker and weather service, sharing one list of side effects.
 
     With a path the side effects are kept in a file, so that they outlive a killed process.
 
@@ -30,6 +31,7 @@ class World:
         self.clock = Clock()
         self.outbox = Outbox(effects=self._effects)
         self.office = Office(effects=self._effects)
+        self.pictures = PictureMaker(effects=self._effects)
 
     @property
     def weather(self) -> WeatherService:
