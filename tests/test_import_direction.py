@@ -23,7 +23,11 @@ APART = {"world", "sandbox", "exercises"}  # import nothing of the others but er
 # May import everything; the last three look at the course itself.
 FREE = {"cli", "__main__", "__init__", "course_map", "minutes", "selfcheck"}
 # Subclasses of a library's class; a method imports them when it is called.
-ADAPTERS = {"models/langchain_model.py", "models/smolagents_model.py"}
+ADAPTERS = {
+    "models/langchain_model.py",
+    "sandbox/smolagents_executor.py",
+    "models/smolagents_model.py",
+}
 HEAVY = {
     "torch",
     "transformers",
@@ -61,6 +65,8 @@ def allowed(part: str) -> set[str] | None:
         return APART | {"errors"}
     if part in APART:
         return {part, "errors"}
+    if part == "injection":  # its judge is what happened in the world
+        return set().union(*LAYERS[:5]) | {"world"}
     for index, layer in enumerate(LAYERS):
         if part in layer:
             return set().union(*LAYERS[: index + 1])

@@ -1,0 +1,7 @@
+"""The variant `bubblewrap`."""
+
+from __future__ import annotations
+
+
+def problem() -> str | None:
+    return "bwrap is not installed"

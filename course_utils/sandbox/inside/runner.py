@@ -1,0 +1,196 @@
+"""Runs one program inside the sandbox; both variants load this file there, never on the host.
+
+It is run anew for every step, in a namespace of its own, so that what a program did to the
+previous one is gone. Everything it reports is the program's word: the host believes none of it
+except that a call was asked for.
+"""
+
+import ast
+import builtins
+import io
+import json
+import sys
+import symtable
+
+PROGRAM = "<program>"
+MAX_MESSAGE = 1_000_000  # characters of one call or one result
+
+
+class Answered(BaseException):
+    """Ends a program at `final_answer`; no `except Exception` catches it."""
+
+
+class Prints(io.TextIOBase):
+    """What the program sees as stdout and stderr."""
+
+    def __init__(self, emit):
+        self._emit = emit
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        if not isinstance(text, str):
+            raise TypeError(f"write() needs a str, not {type(text).__name__}")
+        self._emit(text)
+        return len(text)
+
+
+def run(request, state, emit, ask):
+    """Run request["code"] in the namespace `state`; returns what became of it as JSON text.
+
+    `emit(text)` passes a print on; `ask(json_text)` has the host run a tool and returns its
+    answer as JSON text.
+    """
+    request = json.loads(request)
+    code, tools = request["code"], request["tools"]
+    answers = []
+    state.update(request["variables"])
+    state.update({name: tool_function(name, ask) for name in tools}, __name__="__main__")
+    state["final_answer"] = final_answer_function(answers)
+    allowed = request["imports"]
+    state["__builtins__"] = vars(builtins) | {"__import__": gate(builtins.__import__, allowed)}
+    sys.stdout = sys.stderr = Prints(emit)
+    output, error = None, None
+    try:
+        output = execute(parse(code, {*tools, "final_answer"}), state)
+    except Answered:
+        pass
+    except ProgramRefused as refusal:
+        error = str(refusal)
+    except BaseException as failure:  # SystemExit and KeyboardInterrupt are the program's too
+        error = explain(failure, code)
+    if answers:
+        output, error = answers[0], None
+    return report(output, error, bool(answers))
+
+
+class ProgramRefused(Exception):
+    """The program was not started; the message says why."""
+
+
+def parse(code, reserved):
+    """The tree of the program; refuses what does not parse and what replaces a tool."""
+    try:
+        tree = ast.parse(code, PROGRAM)
+        table = symtable.symtable(code, PROGRAM, "exec")
+    except SyntaxError as error:
+        text = (error.text or "").rstrip("\n")
+        place = f"\n{text}\n{' ' * ((error.offset or 1) - 1)}^" if text else ""
+        raise ProgramRefused(
+            f"Code parsing failed on line {error.lineno} due to: SyntaxError: {error.msg}{place}"
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ProgramRefused(
+            f"Code parsing failed due to: {type(error).__name__}: {error}"
+        ) from None
+    for symbol in table.get_symbols():
+        if symbol.get_name() in reserved and (symbol.is_assigned() or symbol.is_imported()):
+            raise ProgramRefused(
+                f"Cannot assign to name '{symbol.get_name()}': doing this would erase the "
+                "existing tool!"
+            )
+    return tree
+
+
+def execute(tree, state):
+    """Run all statements; returns the value of the last one, if it is a value or an assignment."""
+    last = tree.body[-1] if tree.body else None
+    if isinstance(last, ast.Expr):
+        head = ast.Module(tree.body[:-1], tree.type_ignores)
+        exec(compile(head, PROGRAM, "exec"), state)
+        return eval(compile(ast.Expression(last.value), PROGRAM, "eval"), state)
+    exec(compile(tree, PROGRAM, "exec"), state)
+    targets = getattr(last, "targets", None) or [getattr(last, "target", None)]
+    if isinstance(last, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        return state.get(targets[0].id) if isinstance(targets[0], ast.Name) else None
+    return None
+
+
+def explain(failure, code):
+    """One line about an exception, with the line of this program where it happened."""
+    number, trace = None, failure.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == PROGRAM:
+            number = trace.tb_lineno
+        trace = trace.tb_next
+    lines = code.splitlines()
+    known = number is not None and number <= len(lines)
+    place = f" at line {number} '{lines[number - 1].strip()}'" if known else ""
+    try:
+        text = str(failure)
+    except BaseException:
+        text = "(its message cannot be shown)"
+    return f"Code execution failed{place} due to: {type(failure).__name__}: {text[:4000]}"
+
+
+def tool_function(name, ask):
+    """The function that stands for a tool of the host."""
+
+    def tool(*args, **kwargs):
+        try:
+            call = json.dumps({"name": name, "args": args, "kwargs": kwargs}, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise TypeError(f"{name}: arguments have to be plain JSON data: {error}") from None
+        if len(call) > MAX_MESSAGE:
+            raise ValueError(f"{name}: the arguments are longer than {MAX_MESSAGE} characters")
+        answer = json.loads(ask(call))
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer["value"]
+
+    tool.__name__ = tool.__qualname__ = name
+    return tool
+
+
+def final_answer_function(answers):
+    """`final_answer`: the first call decides and ends the program."""
+
+    def final_answer(answer):
+        answers.append(answer)
+        raise Answered
+
+    return final_answer
+
+
+def gate(real_import, allowed):
+    """An `__import__` for the program that knows the authorised modules only."""
+
+    def guarded_import(name, globals=None, locals=None, fromlist=(), level=0):
+        parts = name.split(".")
+        prefixes = {".".join(parts[: n + 1]) for n in range(len(parts))}
+        wanted = prefixes | {f"{prefix}.*" for prefix in prefixes} | {"*"}
+        if level or not wanted & set(allowed):
+            raise ImportError(
+                f"Import of {name} is not allowed. Authorized imports are: {sorted(allowed)}"
+            )
+        return real_import(name, globals, locals, fromlist, level)
+
+    return guarded_import
+
+
+def report(output, error, is_final):
+    """The result as JSON: plain data as it is, everything else as its text."""
+    try:
+        plain = is_plain(output)
+        text = json.dumps(output if plain else str(output), allow_nan=False)
+        if len(text) > MAX_MESSAGE:
+            text = json.dumps(str(output)[: MAX_MESSAGE // 8])
+    except BaseException as failure:
+        text = json.dumps(f"({type(output).__name__} that cannot be shown: {failure!r:.200})")
+    return f'{{"output": {text}, "error": {json.dumps(error)}, "is_final": {json.dumps(is_final)}}}'
+
+
+def is_plain(value, depth=50):
+    """Whether JSON gives back exactly this value: no tuples, no sets, no NaN, text keys only."""
+    if depth == 0:
+        return False
+    if type(value) in (str, int, bool, type(None)):
+        return True
+    if type(value) is float:
+        return value - value == 0  # neither NaN nor infinite
+    if type(value) is list:
+        return all(is_plain(each, depth - 1) for each in value)
+    if type(value) is dict:
+        return all(type(k) is str and is_plain(v, depth - 1) for k, v in value.items())
+    return False

@@ -1,0 +1,167 @@
+"""One worker process: started, given requests, read with a deadline, ended.
+
+Nothing that it writes is trusted: a line that is too long, not JSON, without the worker's own
+word or of an unknown kind ends the worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+from typing import Any
+
+from course_utils.errors import CourseError
+from course_utils.sandbox.variants import Command
+
+MAX_LINE = 8_000_000  # bytes; a worker keeps its own messages to an eighth of this
+MAX_WAITING = 256  # lines read ahead; a worker that floods waits in its own pipe
+KINDS = {"ready": str, "print": str, "full": bool, "call": str, "done": str, "broken": str}
+
+
+class WorkerEnded(Exception):
+    """The worker is gone, by itself or killed; the message says why."""
+
+
+class Worker:
+    """A running worker of one of the variants.
+
+    `command` is what to start; `setup` is its first request. Raises CourseError if it does not
+    come up within `start_seconds`.
+    """
+
+    def __init__(self, command: Command, setup: dict[str, Any], start_seconds: float = 90) -> None:
+        self._word = secrets.token_hex(16)
+        self._lines: queue.Queue[bytes] = queue.Queue(MAX_WAITING)
+        self._ended = threading.Event()
+        self._errors = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                command.arguments,
+                env=command.environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                pass_fds=command.descriptors,
+                start_new_session=True,  # Ctrl-C in the notebook is for the notebook
+            )
+        except OSError as error:
+            raise CourseError(f"The sandbox cannot be started: {error}.") from error
+        if command.data_mb is not None:
+            limit_data(self._process.pid, command.data_mb)
+        threading.Thread(target=self._read, daemon=True).start()
+        try:
+            self.send(setup | {"word": self._word})
+            kind, self.version = self.receive(start_seconds)
+        except WorkerEnded as error:
+            raise CourseError(f"The sandbox did not start: {error}{self._last_words()}") from error
+        if kind != "ready":
+            self.kill()
+            raise CourseError(f"The sandbox did not start: it began with {kind!r}.")
+
+    def send(self, request: dict[str, Any]) -> None:
+        """Send one JSON line. Raises WorkerEnded if nobody reads it."""
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except (OSError, ValueError) as error:
+            self.kill()
+            raise WorkerEnded("the worker no longer reads") from error
+
+    def receive(self, seconds: float) -> tuple[str, Any]:
+        """The next message as (kind, value).
+
+        Raises TimeoutError after `seconds`, and WorkerEnded for the end of the worker and for a
+        line that no worker writes; the worker is dead then.
+        """
+        try:
+            line = self._lines.get(timeout=max(seconds, 0))
+        except queue.Empty:
+            self.kill()
+            raise TimeoutError from None
+        try:
+            if not line:
+                raise WorkerEnded("the worker ended")
+            return read_message(line, self._word)
+        except WorkerEnded:
+            self.kill()
+            raise
+
+    def idle(self) -> bool:
+        """Whether the worker is alive and has written nothing that was not asked for."""
+        return self._process.poll() is None and self._lines.empty()
+
+    def kill(self) -> None:
+        """End the process and everything it started; safe to repeat."""
+        self._ended.set()
+        self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        while True:
+            try:
+                line = stream.readline(MAX_LINE)
+            except (OSError, ValueError):
+                line = b""
+            while not self._ended.is_set():
+                with contextlib.suppress(queue.Full):
+                    self._lines.put(line, timeout=0.1)
+                    break
+            if not line or self._ended.is_set():
+                return
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        lines = self._errors.read()[-2000:].decode("utf-8", "replace").strip().splitlines()
+        return f" ({lines[-1]})" if lines else ""
+
+
+def read_message(line: bytes, word: str) -> tuple[str, Any]:
+    """Kind and value of one line of a worker. Raises WorkerEnded if it is not one.
+
+    >>> read_message(b'{"word": "w", "print": "2"}\\n', "w")
+    ('print', '2')
+    """
+    if not line.endswith(b"\n"):
+        raise WorkerEnded(f"it wrote a line of more than {MAX_LINE} bytes")
+    message = read_json(line.decode("utf-8", "replace"))
+    if not isinstance(message, dict) or message.pop("word", None) != word or len(message) != 1:
+        raise WorkerEnded("it wrote a line that is no message")
+    ((kind, value),) = message.items()
+    if type(value) is not KINDS.get(kind):
+        raise WorkerEnded("it wrote a message of an unknown kind")
+    return kind, value
+
+
+def read_json(text: str) -> Any:
+    """JSON from a worker, without NaN and lone surrogates. Raises WorkerEnded if it is none."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    try:
+        value = json.loads(text, parse_constant=refuse)
+        if "\\ud" in text or "\\uD" in text:  # half a character cannot be written to a file
+            clean = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+            value = json.loads(clean)
+    except (ValueError, RecursionError) as error:
+        raise WorkerEnded("it wrote a line that is no JSON") from error
+    return value
+
+
+def limit_data(pid: int, megabytes: int) -> None:
+    """Cap the memory that a process may fill, where the system can (Linux)."""
+    if sys.platform == "linux":
+        import resource
+
+        size = megabytes * 1024 * 1024
+        with contextlib.suppress(ProcessLookupError):  # it ended already, and says so itself
+            resource.prlimit(pid, resource.RLIMIT_DATA, (size, size))
