@@ -1,0 +1,146 @@
+"""What a run has seen: the results of calls that succeeded, and what its code computed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from course_utils.claims.facts import Fact, facts, subjects, words
+from course_utils.code_trace import CodeRun, CodeStep
+
+BLOCK = re.compile(r"\n\s*\n|\n(?=\[[^\]\n]+\]\()|\n(?=#+ )")
+OUTPUT = re.compile(r"Execution logs:\n|Last output from code snippet:\n(?:None)?")
+TOO_COMMON = {"0", "1"}  # as a start value or an index in code they say nothing
+
+
+@dataclass(frozen=True)
+class Source:
+    """One page, record or paragraph that a tool returned; its first line may name its subject."""
+
+    step: int
+    tool: str
+    text: str
+    about: frozenset[str]
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        """What it says."""
+        return facts(self.text, self.about)
+
+
+class Evidence:
+    """Everything that may bear out an answer."""
+
+    def __init__(self, run: CodeRun) -> None:
+        self.run = run
+        self.sources = list(_sources(run))
+        self.written = "\n".join(text for s in run.steps for text in written(s.code or ""))
+        # What code printed counts as far as the code does not spell it out itself.
+        self.printed = "\n".join(_printed(step) for step in run.steps)
+        self.seen = "\n".join([*(source.text for source in self.sources), *run.given])
+        self.said_numbers = [
+            fact
+            for text in (run.task, *(source.text for source in self.sources))
+            for fact in facts(text)
+            if fact.number is not None
+        ]
+        self.known_words = words(f"{run.task}\n{self.seen}")
+        self._own = words(self.written)
+
+    def bears_out(self, fact: Fact) -> bool:
+        """Whether a fact of the answer was seen, was asked with, or was computed by code."""
+        if fact.number is not None:
+            if any(_fits(fact, other) for other in self.said_numbers):
+                return True
+        elif fact.kind == "name":
+            if words(fact.value) <= self.known_words:
+                return True
+        elif any(
+            fact.kind == other.kind and fact.same_value(other)
+            for source in self.sources
+            for other in source.facts
+        ):
+            return True
+        return self._computed(fact)
+
+    def _computed(self, fact: Fact) -> bool:
+        """Not spelled out by the model anywhere in its code, so the code must have made it."""
+        if fact.number is not None:
+            spelled = any(_fits(fact, other) for other in facts(self.written) if other.number)
+        else:
+            spelled = bool(words(fact.text) & self._own)
+        last = self.run.steps[-1] if self.run.steps else None
+        if last is not None and last.code is not None and last.is_final:
+            return not spelled
+        return not spelled and words(fact.text) <= words(self.printed) and bool(self.printed)
+
+
+def _fits(fact: Fact, other: Fact) -> bool:
+    same_unit = fact.kind == other.kind or "" in (fact.kind, other.kind)
+    return same_unit and other.number is not None and fact.same_value(other)
+
+
+def _sources(run: CodeRun) -> Iterator[Source]:
+    latest = {(call.name, repr(call.arguments)): call for call in run.calls if call.ok}
+    for step in run.steps:
+        for call in step.calls:
+            if not call.ok or latest[call.name, repr(call.arguments)] is not call:
+                continue
+            about = subjects(" ".join(map(str, call.arguments.values())))
+            # Without a recorded result, what the step printed stands for it.
+            result = _printed(step) if call.result is None else call.result
+            for text in _blocks(result):
+                title = subjects(text.lstrip().split("\n", 1)[0])
+                yield Source(step.number, call.name, text, title or about)
+
+
+def _blocks(text: str) -> list[str]:
+    """A result cut into pages: records of a JSON list, or paragraphs under a title line."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if isinstance(value, list):
+        return [json.dumps(item, ensure_ascii=False) for item in value]
+    if isinstance(value, dict) and value and all(isinstance(v, dict) for v in value.values()):
+        return [json.dumps({k: v}, ensure_ascii=False) for k, v in value.items()]
+    return [block for block in BLOCK.split(text) if block.strip()]
+
+
+def _printed(step: CodeStep) -> str:
+    if step.code is None:
+        return ""
+    return OUTPUT.sub("", step.observation)
+
+
+def written(code: str) -> Iterator[str]:
+    """The texts and numbers that a program spells out; all of it if it does not parse.
+
+    Numbers that only steer the computation (an index, a factor, a bound) are left out.
+
+    >>> list(written("t = 22\\nfinal_answer(f'{t} in {x[3]}')"))
+    ['22', ' in ']
+    """
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError):
+        yield code
+        return
+    steering: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):
+            steering |= set(ast.walk(node.slice))
+        elif isinstance(node, ast.BinOp | ast.Compare):
+            steering |= set(ast.iter_child_nodes(node))
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("range", "round"):
+            steering |= set(node.args)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            if node not in steering and str(node.value) not in TOO_COMMON:
+                yield str(node.value)
