@@ -4,7 +4,7 @@ PYTHON ?= python3
 ARGS ?=
 MODEL ?=
 
-.PHONY: run test lab fetch live execute record verify lock help
+.PHONY: run test lab fetch live execute record verify sandbox lock help
 
 run:
 	@$(PYTHON) -m course_utils run $(ARGS)
@@ -22,6 +22,8 @@ record:
 	@$(PYTHON) -m course_utils record $(ARGS)
 verify:
 	@$(PYTHON) -m course_utils verify $(ARGS)
+sandbox:
+	@$(PYTHON) -m course_utils sandbox
 lock:
 	@$(PYTHON) -m course_utils lock
 help:

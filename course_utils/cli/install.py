@@ -21,7 +21,7 @@ from course_utils.errors import CourseError
 
 MARK = "made-by-course_utils"  # a file that says the folder is ours to replace
 STAMP = "course-stamp"
-DOWNLOAD_MB, DISK_MB = 420, 2000  # measured on Linux, rounded up
+DOWNLOAD_MB, DISK_MB = 480, 2150  # measured on Linux, rounded up
 LAST_LINES = 12
 
 
@@ -43,6 +43,7 @@ def build(venv: Path, lock: Path, stamp: str) -> None:
         (venv / MARK).touch()
         run_quietly([sys.executable, "-m", "venv", str(venv)], "python -m venv")
         install(venv, lock, pins)
+        add_sandbox(venv)
         (venv / STAMP).write_text(stamp, encoding="utf-8")
     except OSError as error:
         raise CourseError(f"Set-up stopped while writing {venv}: {error.strerror}.") from error
@@ -79,6 +80,17 @@ def install(venv: Path, lock: Path, pins: dict[str, str]) -> None:
     # setuptools is in the lock, so building the link needs no second, unpinned download.
     editable = ["--no-deps", "--no-build-isolation", "-e", str(lock.parent)]
     run_quietly([*pip, *editable], "pip")
+
+
+def add_sandbox(venv: Path) -> None:
+    """Fetch what model-written code runs in. The course works without, code agents aside."""
+    code = "from course_utils.sandbox.fetch import fetch; fetch()"
+    progress("  fetching the sandbox …")
+    try:
+        run_quietly([str(python_of(venv)), "-c", code], "fetching")
+    except CourseError as error:
+        reason = str(error).splitlines()[-1].split("CourseError: ")[-1].strip()
+        say(f"Code agents will refuse until you type: python -m course_utils sandbox ({reason})")
 
 
 def install_packages(venv: Path, requirements: Path, pins: dict[str, str]) -> list[str]:

@@ -16,6 +16,7 @@ VERBS = {
     "execute": "course_utils.cli.execute:execute_verb",
     "record": "course_utils.cli.record:record_verb",
     "verify": "course_utils.cli.weights:verify_verb",
+    "sandbox": "course_utils.cli.sandbox:sandbox_verb",
     "lock": "course_utils.cli.lock:lock_verb",
 }
 

@@ -94,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
         help="keep the recordings there are; ask only for what is missing",
     )
     _delegated(verbs, "verify", "prove the recordings against the weights")
+    _add(verbs, "sandbox", "install what model-written code runs in, and try it", None)
     _add(verbs, "lock", "(maintainers) rebuild requirements.lock from pyproject.toml", None)
     return top
 

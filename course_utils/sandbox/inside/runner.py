@@ -9,8 +9,8 @@ import ast
 import builtins
 import io
 import json
-import sys
 import symtable
+import sys
 
 PROGRAM = "<program>"
 MAX_MESSAGE = 1_000_000  # characters of one call or one result
