@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_utils.claims.evidence import Evidence, Source
-from course_utils.claims.facts import UNITS, Fact, facts, subjects
+from course_utils.claims.facts import QUALIFIERS, UNITS, Fact, facts, subjects
 from course_utils.claims.instructions import (
     FENCE,
     FRESH,
@@ -78,7 +78,8 @@ def check_claims(run: Any) -> list[Finding]:
     run = as_run(run)
     evidence = Evidence(run)
     claims = _claims(run)
-    found = [*_unsupported(claims, evidence), *_contradicted(claims, evidence)]
+    unsupported, drawn = list(_unsupported(claims, evidence)), list(pictures(run))
+    found = [*unsupported, *_contradicted(claims, evidence)]
     found += [
         Finding("no_supporting_observation", claim, why) for claim, why in claimed_to_run(run)
     ]
@@ -86,11 +87,13 @@ def check_claims(run: Any) -> list[Finding]:
         Finding("instruction_ignored", claim, why)
         for claim, why in [*left_undone(run), *not_run(run)]
     ]
-    found += [Finding(*picture) for picture in pictures(run)]
-    unused = unused_sources(run)
-    needed = bool(found) or bool(FRESH.search(run.task)) or bool(asked(run.task, "search"))
-    if unused and needed and run.answer is not None:
-        found += [Finding("tool_never_used", name, "offered, and never used") for name in unused]
+    found += [Finding(*picture) for picture in drawn]
+    needed = unsupported or drawn or FRESH.search(run.task) or asked(run.task, "search")
+    if needed and run.answer is not None:
+        found += [
+            Finding("tool_never_used", name, "offered, and never used")
+            for name in unused_sources(run)
+        ]
     return sorted(dict.fromkeys(found), key=lambda finding: KINDS.index(finding.kind))
 
 
@@ -133,8 +136,6 @@ def _contradicted(claims: Sequence[Fact], evidence: Evidence) -> Iterator[Findin
 
 def _same_matter(source: Source, claim: Fact, run: CodeRun) -> list[Fact]:
     """What a source says about the same thing at the same time."""
-    from course_utils.claims.facts import QUALIFIERS
-
     when = claim.when | {word.casefold() for word in QUALIFIERS.findall(run.task)}
     return [
         fact

@@ -38,9 +38,6 @@ class Evidence:
     def __init__(self, run: CodeRun) -> None:
         self.run = run
         self.sources = list(_sources(run))
-        self.written = "\n".join(text for s in run.steps for text in written(s.code or ""))
-        # What code printed counts as far as the code does not spell it out itself.
-        self.printed = "\n".join(_printed(step) for step in run.steps)
         self.seen = "\n".join([*(source.text for source in self.sources), *run.given])
         self.said_numbers = [
             fact
@@ -49,7 +46,7 @@ class Evidence:
             if fact.number is not None
         ]
         self.known_words = words(f"{run.task}\n{self.seen}")
-        self._own = words(self.written)
+        self._spelled = ["\n".join(written(step.code or "")) for step in run.steps]
 
     def bears_out(self, fact: Fact) -> bool:
         """Whether a fact of the answer was seen, was asked with, or was computed by code."""
@@ -68,15 +65,27 @@ class Evidence:
         return self._computed(fact)
 
     def _computed(self, fact: Fact) -> bool:
-        """Not spelled out by the model anywhere in its code, so the code must have made it."""
-        if fact.number is not None:
-            spelled = any(_fits(fact, other) for other in facts(self.written) if other.number)
-        else:
-            spelled = bool(words(fact.text) & self._own)
-        last = self.run.steps[-1] if self.run.steps else None
-        if last is not None and last.code is not None and last.is_final:
-            return not spelled
-        return not spelled and words(fact.text) <= words(self.printed) and bool(self.printed)
+        """Whether code made it: it is printed, or in what code handed over as the answer, and the
+        model had not spelled it out in its code until then."""
+        spelled = False
+        for step, own in zip(self.run.steps, self._spelled, strict=True):
+            spelled = spelled or _spells(fact, own)
+            final = step.is_final and step.code is not None
+            if not spelled and (final or _says(fact, _printed(step))):
+                return True
+        return False
+
+
+def _says(fact: Fact, text: str) -> bool:
+    if fact.number is None:
+        return words(fact.text) <= words(text)
+    return any(_fits(fact, other) for other in facts(text))
+
+
+def _spells(fact: Fact, text: str) -> bool:
+    if fact.number is None:
+        return bool(words(fact.text) & words(text))
+    return any(_fits(fact, other) for other in facts(text))
 
 
 def _fits(fact: Fact, other: Fact) -> bool:

@@ -44,6 +44,12 @@ NO_NAMES = set(
     "were be am pm celsius fahrenheit eur usd python error note based current currently according "
     "please thought final answer however unfortunately what which who when where how".split()
 )
+# Words that begin a sentence or a title more often than they name anything.
+GENERIC = set(
+    "now today temperature weather wind height price balance status state total population speed "
+    "account order invoice around about approximately both all some page station report mostly "
+    "partly light heavy partially yesterday tomorrow tonight sky skies page title result".split()
+)
 # Words that say at which time or in which sense a value holds.
 QUALIFIERS = re.compile(
     r"\b(tomorrow|tonight|yesterday|morning|afternoon|evening|night|overnight|later|forecast|"
@@ -71,6 +77,7 @@ STATES = {
     },
     "stock": {"in stock": r"in stock|available", "sold out": r"out of stock|sold out|unavailable"},
 }
+ANY_STATE = re.compile("|".join(p for states in STATES.values() for p in states.values()))
 NEGATION = re.compile(r"(?:\b(?:no|not|never|without|neither|nor)|n't)\s+(?:\w+\s+)?$", re.I)
 
 
@@ -145,7 +152,11 @@ def facts(text: str, about: frozenset[str] = frozenset()) -> list[Fact]:
 def subjects(text: str) -> frozenset[str]:
     """The words of the names in a text that something can be about (no times), first word too."""
     named = {word for name in names(text, skip_first=False) for word in words(name)}
-    return frozenset(named - {*DAYS, *MONTHS} - NO_NAMES)
+    return frozenset(
+        word
+        for word in named - {*DAYS, *MONTHS} - NO_NAMES - GENERIC
+        if not ANY_STATE.fullmatch(word)
+    )
 
 
 def _numbers(sentence: str, about: frozenset[str]) -> Iterator[Fact]:
