@@ -179,6 +179,26 @@ def test_a_code_agent_with_structured_replies_runs():
     assert '"code"' in only_request(model).grammar
 
 
+def test_in_a_notebook_a_wrapped_course_error_shows_only_its_message():
+    from IPython.core.interactiveshell import InteractiveShell
+
+    def shown(reply):
+        run = agent(CodeAgent, fake_model(reply).smolagents())
+        shell, lines = InteractiveShell.instance(), []
+        shell._showtraceback = lambda kind, error, text: lines.extend(text)
+        try:
+            run.run("Look.")
+        except Exception:
+            shell.showtraceback()
+        return "\n".join(lines)
+
+    def missing(_):
+        raise CourseError("Type `make fetch`.")
+
+    assert shown(missing) == "CourseError: Type `make fetch`."
+    assert "ZeroDivisionError" in shown(lambda _: 1 / 0)
+
+
 # --- calls ----------------------------------------------------------------------------------
 
 

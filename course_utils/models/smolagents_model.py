@@ -10,6 +10,7 @@ become one message, and the model's chat template does the rest. It is imported 
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from smolagents.models import (
     tool_role_conversions,
 )
 from smolagents.monitoring import TokenUsage
+from smolagents.utils import AgentGenerationError
 
 from course_utils.errors import CourseError
 from course_utils.messages import Message, Reply, ToolCall
@@ -36,6 +38,16 @@ if TYPE_CHECKING:
 
 # smolagents' own default of 4,096 would be minutes of a small model that does not stop.
 DEFAULTS = {"max_new_tokens": 256, "temperature": 0.0, "seed": 0, "trial": 0, "top_k": 0}
+
+
+def _only_the_message(error: AgentGenerationError) -> list[str]:
+    """What IPython shows for a CourseError that an agent has wrapped: its sentence alone."""
+    if isinstance(error.__cause__, CourseError):
+        return error.__cause__._render_traceback_()
+    return traceback.format_exception(error)
+
+
+AgentGenerationError._render_traceback_ = _only_the_message
 
 
 class CourseSmolModel(Model):
