@@ -119,6 +119,7 @@ class _Step:
             self.worker.send(request)
             while (result := self.next_message()) is None:
                 pass
+            self.worker.pause()
             return self.execution(result["output"], result["error"], result["is_final"])
         except TimeoutError:
             limit = f"{self.sandbox.seconds:g} s"

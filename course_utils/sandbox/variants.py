@@ -21,12 +21,16 @@ class SandboxUnavailable(CourseError):
 
 @dataclass(frozen=True)
 class Command:
-    """What to start. `data_mb` caps the process's memory from outside, where that is possible."""
+    """What to start.
+
+    `data_mb` caps the process's memory from outside, where that is possible. `pid_pipe` is a pipe
+    (its two ends) in which the number of the process that runs programs will stand.
+    """
 
     arguments: list[str]
     environment: dict[str, str]
-    descriptors: tuple[int, ...] = ()
     data_mb: int | None = None
+    pid_pipe: tuple[int, int] | None = None
 
 
 def choose(wanted: str | None) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
@@ -47,11 +49,12 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
-                pass_fds=command.descriptors,
+                pass_fds=command.pid_pipe[1:] if command.pid_pipe else (),
                 start_new_session=True,  # Ctrl-C in the notebook is for the notebook
             )
         except OSError as error:
             raise CourseError(f"The sandbox cannot be started: {error}.") from error
+        self._runs_programs = read_pid(command.pid_pipe) if command.pid_pipe else None
         if command.data_mb is not None:
             limit_data(self._process.pid, command.data_mb)
         threading.Thread(target=self._read, daemon=True).start()
@@ -66,6 +69,7 @@ class Worker:
 
     def send(self, request: dict[str, Any]) -> None:
         """Send one JSON line. Raises WorkerEnded if nobody reads it."""
+        self._signal("SIGCONT")
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
@@ -91,6 +95,15 @@ class Worker:
         except WorkerEnded:
             self.kill()
             raise
+
+    def pause(self) -> None:
+        """Stop the process between programs, where one could have left something running."""
+        self._signal("SIGSTOP")
+
+    def _signal(self, name: str) -> None:
+        if self._runs_programs is not None:
+            with contextlib.suppress(ProcessLookupError):  # it ended; the next line says so
+                os.kill(self._runs_programs, getattr(signal, name))
 
     def idle(self) -> bool:
         """Whether the worker is alive and has written nothing that was not asked for."""
@@ -155,6 +168,14 @@ def read_json(text: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise WorkerEnded("it wrote a line that is no JSON") from error
     return value
+
+
+def read_pid(pipe: tuple[int, int]) -> int | None:
+    """The process number that bwrap writes into a pipe; None if it ended without."""
+    os.close(pipe[1])
+    with os.fdopen(pipe[0], encoding="utf-8") as stream:
+        text = stream.read()
+    return json.loads(text)["child-pid"] if text else None
 
 
 def limit_data(pid: int, megabytes: int) -> None:
