@@ -189,6 +189,9 @@ def references(schema: Any, path: str = "parameters") -> Iterator[tuple[str, str
                 yield from references(value, f"{path}.{key}")
 
 
+_SOUND: set[str] = set()  # schemas that have passed the check, as text
+
+
 def checked(parameters: Any, name: str) -> dict[str, Any]:
     """Return a parameters schema made complete (`type`, `properties`); CourseError if broken."""
     if parameters is None:
@@ -203,8 +206,12 @@ def checked(parameters: Any, name: str) -> dict[str, Any]:
     from jsonschema.exceptions import SchemaError
 
     checker = Draft202012Validator.FORMAT_CHECKER  # so that a broken pattern counts as well
+    # A tool that is wrapped, or made again for the next run, has the schema that was checked then.
+    known = repr(parameters)
     try:
-        Draft202012Validator.check_schema(parameters, format_checker=checker)
+        if known not in _SOUND:
+            Draft202012Validator.check_schema(parameters, format_checker=checker)
+            _SOUND.add(known)
     except SchemaError as error:
         path = ".".join(["parameters", *map(str, error.path)])
         said = PYTHON_TYPES.get(str(error.instance))

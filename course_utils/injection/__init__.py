@@ -1,9 +1,43 @@
 """Prompt injection as an experiment: attacks, victims, defences, and the world as the judge.
 
-Reading order: `provenance` (where a value comes from), `gate` (asking because of it).
+Reading order: `attacks` (texts and goals as data), `stage` (a world with slots for foreign text),
+`orders` and `victims` (agents without a model), `escaping`, `provenance` and `gate`, `reading`
+(typed fields, plans), `people` (who answers at the gate), `defences`, `matrix`.
 """
 
+from course_utils.injection.attacks import Attack, UserTask, attack, attacks, tasks
+from course_utils.injection.defences import DEFENCES, Defence, defence, gate_with
+from course_utils.injection.escaping import escape, escape_results
 from course_utils.injection.gate import ProvenanceGate, ledger_of, watched
+from course_utils.injection.matrix import Cell, Trial, run_matrix, share, summary, trial
 from course_utils.injection.provenance import Ledger, Mark
+from course_utils.injection.stage import Stage
+from course_utils.injection.victims import Obedient, RoleFaithful
 
-__all__ = ["Ledger", "Mark", "ProvenanceGate", "ledger_of", "watched"]
+__all__ = [
+    "DEFENCES",
+    "Attack",
+    "Cell",
+    "Defence",
+    "Ledger",
+    "Mark",
+    "Obedient",
+    "ProvenanceGate",
+    "RoleFaithful",
+    "Stage",
+    "Trial",
+    "UserTask",
+    "attack",
+    "attacks",
+    "defence",
+    "escape",
+    "escape_results",
+    "gate_with",
+    "ledger_of",
+    "run_matrix",
+    "share",
+    "summary",
+    "tasks",
+    "trial",
+    "watched",
+]

@@ -48,6 +48,17 @@ class World:
         """Return how many side effects of one kind (or of all kinds) happened."""
         return self._effects.count(effect)
 
+    def record(self, effect: str, data: dict[str, Any]) -> dict[str, Any]:
+        """Write a row for a tool that the world itself does not have, and return it.
+
+        Also for tools that only read: what was searched for may be what was carried out.
+
+        Args:
+            effect: The kind, such as "search".
+            data: JSON values that say what happened.
+        """
+        return self._effects.record(effect, data)
+
     def reset(self) -> World:
         """Put everything back to the known state: no side effects, no faults, the fixed today."""
         self._effects.reset()
