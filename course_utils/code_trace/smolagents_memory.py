@@ -8,13 +8,12 @@ and their results are unknown.
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from course_utils.code_trace.run import FINAL, Call, CodeRun, CodeStep
+from course_utils.code_trace.calls import as_text, calls_of, executions
+from course_utils.code_trace.run import CodeRun, CodeStep
 from course_utils.errors import CourseError
 from course_utils.messages import Message
 
@@ -42,7 +41,8 @@ def read_run(agent: Any, task: str | None = None) -> CodeRun:
     last = steps[starts[-1] + 1 :]
     system = agent.memory.system_prompt.system_prompt
     tools = {**agent.tools, **getattr(agent, "managed_agents", {})}
-    read = _steps(agent, last, [*steps[: starts[-1] + 1]], set(tools))
+    inputs = {name: tuple(getattr(tool, "inputs", ())) for name, tool in tools.items()}
+    read = _steps(agent, last, [*steps[: starts[-1] + 1]], inputs)
     return CodeRun(
         task=steps[starts[-1]].task if task is None else task,
         tools={name: _prompt_text(tool, system) for name, tool in tools.items()},
@@ -55,11 +55,10 @@ def read_run(agent: Any, task: str | None = None) -> CodeRun:
 
 
 def _steps(
-    agent: Any, steps: Sequence[Any], earlier: list[Any], tools: set[str]
+    agent: Any, steps: Sequence[Any], earlier: list[Any], tools: dict[str, tuple[str, ...]]
 ) -> Iterator[CodeStep]:
-    ran = _executions(agent, steps)
+    ran = executions(agent, steps)
     before: list[Message] = []
-    numbers = iter(range(1, len(steps) + 1))
     for place, step in enumerate(steps):
         prompt = _messages(getattr(step, "model_input_messages", None) or ())
         if _is_limit(step):
@@ -67,28 +66,30 @@ def _steps(
         same = _common(before, prompt)
         before = prompt or before
         # A plan has no number of its own; it belongs to the action after it.
-        number = getattr(step, "step_number", None) or next(numbers)
+        after = (getattr(later, "step_number", None) for later in steps[place:])
+        number = next(filter(None, after), len(steps))
         read = CodeStep(number, added=tuple(prompt[same:]), reread=same)
-        yield _filled(read, step, ran.get(place), tools, agent)
+        reply = _reply(agent, step, place - len(steps))
+        yield _filled(read, step, reply, ran.get(place), tools)
 
 
-def _filled(read: CodeStep, step: Any, ran: Any, tools: set[str], agent: Any) -> CodeStep:
-    reply = getattr(getattr(step, "model_output_message", None), "raw", None)
+def _filled(
+    read: CodeStep, step: Any, reply: Any, ran: Any, tools: dict[str, tuple[str, ...]]
+) -> CodeStep:
     usage = getattr(step, "token_usage", None)
     error, limit = getattr(step, "error", None), _is_limit(step)
     plan = getattr(step, "plan", None)
     text = plan if plan is not None else getattr(step, "model_output", None) or ""
     if limit:
-        text, reply = _answer(step) or "", _last_reply(agent, usage)
-    observed = getattr(step, "observations", None) or getattr(ran, "logs", None) or ""
+        text = _answer(step) or ""
     code = getattr(step, "code_action", None)
     return replace(
         read,
         kind="forced" if limit else "action" if plan is None else "plan",
-        text=text if isinstance(text, str) else _text(text),
+        text=text if isinstance(text, str) else as_text(text),
         code=code,
-        calls=tuple(_calls(step, code, ran, error is None, tools)),
-        observation=observed,
+        calls=tuple(calls_of(step, code, ran, error is None, tools)),
+        observation=getattr(step, "observations", None) or getattr(ran, "logs", None) or "",
         error="" if error is None or limit else str(getattr(error, "message", error)),
         tokens_in=getattr(usage, "input_tokens", 0),
         tokens_out=getattr(usage, "output_tokens", 0),
@@ -96,79 +97,6 @@ def _filled(read: CodeStep, step: Any, ran: Any, tools: set[str], agent: Any) ->
         origin=getattr(reply, "origin", ""),
         is_final=limit or bool(getattr(step, "is_final_answer", False)),
     )
-
-
-# -- calls ---------------------------------------------------------------------------------------
-
-
-def _executions(agent: Any, steps: Sequence[Any]) -> dict[int, Any]:
-    """Place of a step -> what the sandbox recorded of its code: the history's last ones."""
-    executor = getattr(agent, "python_executor", None)
-    history = list(getattr(executor, "history", None) or ())
-    found = {}
-    for place in reversed(range(len(steps))):
-        code = getattr(steps[place], "code_action", None)
-        if code is not None and history and history[-1].code == code:
-            found[place] = history.pop()
-    return found
-
-
-def _calls(step: Any, code: str | None, ran: Any, ok: bool, tools: set[str]) -> Iterator[Call]:
-    if ran is not None:
-        made = [Call(c.name, _plain(c.arguments), _text(c.result), c.ok) for c in ran.calls]
-    elif code is not None:
-        made = [Call(name, arguments, None, ok) for name, arguments in written_calls(code, tools)]
-    else:
-        made = list(_direct_calls(step, ok))
-    return (call for call in made if call.name != FINAL)
-
-
-def _direct_calls(step: Any, ok: bool) -> Iterator[Call]:
-    """The calls of a ToolCallingAgent. It joins all observations of a step by line breaks."""
-    message = getattr(step, "model_output_message", None)
-    asked = getattr(step, "tool_calls", None) or getattr(message, "tool_calls", None) or ()
-    seen = getattr(step, "observations", None)
-    lines = (seen or "").split("\n")
-    error = str(getattr(step, "error", "") or "")
-    for place, call in enumerate(asked):
-        call = getattr(call, "function", call)
-        one = seen if len(asked) == 1 or len(lines) != len(asked) else lines[place]
-        yield Call(call.name, _plain(call.arguments), one if ok else error, ok)
-
-
-def written_calls(code: str, tools: set[str]) -> list[tuple[str, dict[str, Any]]]:
-    """(tool, arguments that are written out) of each call of a tool in a program, in its order.
-
-    Arguments by place get the names "1", "2", …; what is computed stays an expression in text.
-
-    >>> written_calls('r = search("Paris", top=n)', {"search"})
-    [('search', {'1': 'Paris', 'top': 'n'})]
-    """
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError):
-        return []
-    nodes = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in tools
-    ]
-    nodes.sort(key=lambda node: (node.end_lineno, node.end_col_offset))
-    return [
-        (
-            node.func.id,
-            {str(place): _literal(value) for place, value in enumerate(node.args, 1)}
-            | {word.arg or "**": _literal(word.value) for word in node.keywords},
-        )
-        for node in nodes
-    ]
-
-
-def _literal(node: ast.AST) -> Any:
-    try:
-        return _value(ast.literal_eval(node))
-    except (ValueError, TypeError):
-        return ast.unparse(node)
 
 
 # -- messages and texts --------------------------------------------------------------------------
@@ -207,12 +135,19 @@ def _last_prompt(agent: Any, earlier: list[Any]) -> list[Message]:
     return [first, *_messages(seen), Message("user", asked)]
 
 
-def _last_reply(agent: Any, usage: Any) -> Any:
-    """smolagents drops that answer's message; a model that keeps its replies still has it."""
-    replies = getattr(agent.model, "replies", None) or [None]
-    last = replies[-1]
-    fits = usage is not None and getattr(last, "prompt_tokens", None) == usage.input_tokens
-    return last if fits else None
+def _reply(agent: Any, step: Any, place: int) -> Any:
+    """The course's Reply of a step, `place` counted from the end of the run.
+
+    smolagents drops the message of a plan and of the answer at the step limit; a model that keeps
+    its replies still has it, because each step asks the model once.
+    """
+    raw = getattr(getattr(step, "model_output_message", None), "raw", None)
+    replies = getattr(agent.model, "replies", None) or ()
+    if raw is not None or len(replies) < -place:
+        return raw
+    usage = getattr(step, "token_usage", None)
+    fits = usage is not None and replies[place].prompt_tokens == usage.input_tokens
+    return replies[place] if fits else None
 
 
 def _answer(step: Any) -> str | None:
@@ -223,7 +158,7 @@ def _answer(step: Any) -> str | None:
         return None
     if answer is None and getattr(step, "code_action", None) is None:
         return step.observations  # of a ToolCallingAgent: what its final_answer returned
-    return _text(answer)
+    return as_text(answer)
 
 
 def _is_limit(step: Any) -> bool:
@@ -248,28 +183,3 @@ def _prompt_text(tool: Any, system: str) -> str:
         if hasattr(tool, name) and (text := getattr(tool, name)()) in system:
             return text
     return ""
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return str(value)  # also of a subclass that carries more
-    if value is None:
-        return "None"
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        return str(value)
-
-
-def _plain(arguments: Any) -> dict[str, Any]:
-    """Arguments as JSON can keep them."""
-    if not isinstance(arguments, dict):
-        return {"1": _value(arguments)}
-    return {str(name): _value(value) for name, value in arguments.items()}
-
-
-def _value(value: Any) -> Any:
-    try:
-        return json.loads(json.dumps(value, ensure_ascii=False))
-    except (TypeError, ValueError):
-        return str(value)
