@@ -83,7 +83,7 @@ ANSWERED = "<code>\nfinal_answer('13 °C')\n</code>"
 @pytest.fixture(scope="module")
 def sandbox():
     """One executor for the tests of this file; each agent takes the record of its own run."""
-    executor = sandbox_executor()
+    executor = sandbox_executor(seconds=60)
     yield executor
     executor.close()
 

@@ -166,19 +166,27 @@ class CodeRun:
     # -- views -----------------------------------------------------------------------------------
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each step, ready for `course_utils.show.table`."""
-        return [
-            {
-                "step": step.number,
-                "tokens in": step.tokens_in,
-                "tokens out": step.tokens_out,
-                "called": "\n".join(call.text for call in step.calls),
-                "observed": "" if step.error else step.outcome,
-                "error": step.error,
-                "origin": step.origin,
-            }
-            for step in self.steps
-        ]
+        """One row for each step, ready for `course_utils.show.table`.
+
+        *messages* are those of the prompt, *so far* counts the tokens read and written up to here.
+        """
+        rows, so_far = [], 0
+        for step in self.steps:
+            so_far += step.tokens_in + step.tokens_out
+            rows.append(
+                {
+                    "step": step.number,
+                    "messages": f"{step.reread} again, {len(step.added)} new",
+                    "tokens in": step.tokens_in,
+                    "tokens out": step.tokens_out,
+                    "so far": so_far,
+                    "called": "\n".join(call.text for call in step.calls),
+                    "observed": "" if step.error else step.outcome,
+                    "error": step.error,
+                    "origin": step.origin,
+                }
+            )
+        return rows
 
     def label(self) -> str:
         """Origin, steps, tokens and the reason for the end in one line."""

@@ -12,7 +12,7 @@ from course_utils.show.view import View
 from course_utils.trace import shorten
 
 LONGEST = 160  # characters of a cell
-COLUMNS = ["step", "tokens in", "tokens out", "called", "observed", "error", "origin"]
+COLUMNS = "step,messages,tokens in,tokens out,so far,called,observed,error,origin".split(",")
 
 
 def steps_table(run: Any, columns: Sequence[str] | None = None, caption: str = "") -> View:
@@ -20,16 +20,17 @@ def steps_table(run: Any, columns: Sequence[str] | None = None, caption: str = "
 
     Args:
         run: A CodeRun, a Trace, or what `run_agent` returns.
-        columns: Which columns, out of step, tokens in, tokens out, called, observed, error, origin.
-            Default: all, without "error" if there is none.
+        columns: Which columns, out of step, messages (of the prompt), tokens in, tokens out, so far
+            (tokens), called, observed, error, origin. Default: all, but no "error" if there is
+            none, and no "messages" if they are not known.
         caption: What is shown. Default: the answer, and the label of the run.
 
     >>> from course_utils.code_trace import CodeRun, CodeStep
     >>> steps_table(CodeRun("Hi", {}, (CodeStep(1, "Hello!", is_final=True),), "Hello!"))
     Hello! [unknown · 1 step · 0 tokens in, 0 out · answer]
-    step  tokens in  tokens out  called  observed  origin
-    ----  ---------  ----------  ------  --------  ------
-       1          0           0          Hello!
+    step  tokens in  tokens out  so far  called  observed  origin
+    ----  ---------  ----------  ------  ------  --------  ------
+       1          0           0       0          Hello!
     """
     run = as_run(run)
     rows = [
@@ -43,8 +44,12 @@ def steps_table(run: Any, columns: Sequence[str] | None = None, caption: str = "
         }
         for row in run.rows()
     ]
-    error = any(row["error"] for row in rows)
-    chosen = columns or [name for name in COLUMNS if name != "error" or error]
+    absent = set()
+    if not any(row["error"] for row in rows):
+        absent.add("error")
+    if not any(step.added for step in run.steps):
+        absent.add("messages")
+    chosen = columns or [name for name in COLUMNS if name not in absent]
     answer = "(no answer)" if run.answer is None else shorten(run.answer, LONGEST)
     return table(rows, chosen, caption or f"{answer} {run.label()}")
 
@@ -88,7 +93,9 @@ def growth_chart(
             f"{growth[0]:,} in the first to {growth[-1]:,} in the last; {again:,} are not new."
         )
     labels = [f"{step.number}{' (limit)' if step.forced else ''}" for step in run.steps]
-    return stacked(labels, parts, caption or "Prompt tokens of each step", alt or "No step.", "step")
+    return stacked(
+        labels, parts, caption or "Prompt tokens of each step", alt or "No step.", "step"
+    )
 
 
 def findings_table(findings: Sequence[Any], caption: str = "") -> View:
