@@ -88,7 +88,9 @@ def test_precision_and_recall_by_exact_counts():
 
 def test_a_finding_says_what_and_where():
     glued = check_claims(build(BY_ID["weather-glued"]))
-    assert Finding("contradicting_sources", "13", "13 °C (step 2) against +16° (step 2)") in glued
+    assert (
+        Finding("contradicting_sources", "13 °C", "13 °C (step 2) against +16° (step 2)") in glued
+    )
     assert any("partly cloudy (step 2) against clear sky (step 2)" in f.evidence for f in glued)
     bond = check_claims(build(BY_ID["bond-from-the-role"]))
     assert bond[0].claim.startswith("James Bond's car from the latest Bond movie")

@@ -173,7 +173,9 @@ def _numbers(sentence: str, about: frozenset[str]) -> Iterator[Fact]:
         ahead = re.split(r"[,;)]", sentence[match.end() :], maxsplit=1)[0]
         when = QUALIFIERS.findall(before.replace("_", " ") + " " + ahead)
         value = match["value"].replace(",", "").replace("−", "-").lstrip("+")
-        yield Fact(unit, value, match.group(), last, frozenset(map(str.casefold, when)))
+        inherited = unit and not match["unit"] and not match["before"]
+        text = f"{match.group()} {unit}" if inherited else match.group().strip()
+        yield Fact(unit, value, text, last, frozenset(map(str.casefold, when)))
         begin = match.end()
 
 

@@ -103,8 +103,8 @@ def _html(kind: str, label: str, text: str) -> str:
     colour = COLOURS.get(kind, BORDER)
     body = (
         f'<pre tabindex="0" aria-label="{safe(label)}" style="{TEXT}; {CODE}; '
-        "white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; max-height: 14em; "
-        f'overflow: auto; background: none">{safe(text)}</pre>'
+        "white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; margin: 0; "
+        f'max-height: 14em; overflow: auto; background: none">{safe(text)}</pre>'
         if text
         else ""
     )
@@ -116,7 +116,8 @@ def _html(kind: str, label: str, text: str) -> str:
 
 def _gauge(run: CodeRun, place: int) -> str:
     """The prompts of all steps as bars; those up to here are filled, what is read again darker."""
-    width, room, floor = 640, min(60.0, 636 / len(run.steps) - 4), 32
+    room, floor = min(60.0, 636 / len(run.steps) - 4), 32
+    width = max(320, round(4 + len(run.steps) * (room + 4)))
     scale = (floor - 2) / (max(run.growth()) or 1)
     shapes = []
     for at, step in enumerate(run.steps, 1):
