@@ -60,6 +60,7 @@ class Sandbox:
         self.output_chars, self.max_calls = int(output_chars), max_calls
         self.variant = variants.choose(variant)
         self._worker: Worker | None = None
+        self._busy = False
         self.offer(tools)
 
     def offer(self, tools: Iterable[Any]) -> None:
@@ -80,7 +81,13 @@ class Sandbox:
         """
         request = {"code": code, "tools": list(self.offered), "imports": self.imports}
         request["variables"] = checked_variables(variables or {})
-        return _Step(self, code, self._ready_worker()).run(request)
+        if self._busy:
+            raise CourseError("A program is running in this sandbox; no tool can start another.")
+        self._busy = True
+        try:
+            return _Step(self, code, self._ready_worker()).run(request)
+        finally:
+            self._busy = False
 
     def close(self) -> None:
         """End the worker; the next `run` would start another."""
@@ -111,8 +118,9 @@ class _Step:
         self.sandbox, self.code, self.worker = sandbox, code, worker
         self.logs: list[str] = []
         self.printed = 0
+        self.full = False
         self.calls: list[HostCall] = []
-        self.left = sandbox.seconds
+        self.deadline = time.monotonic() + sandbox.seconds
 
     def run(self, request: dict[str, Any]) -> Execution:
         try:
@@ -134,23 +142,25 @@ class _Step:
 
     def next_message(self) -> dict[str, Any] | None:
         """Take one message; the result if it was the last one."""
-        began = time.monotonic()
-        kind, value = self.worker.receive(self.left)
-        self.left -= time.monotonic() - began
+        kind, value = self.worker.receive(self.deadline - time.monotonic())
         if kind == "done":
             return read_result(value)
         if kind == "print":
             self.printed += len(value)
-            if self.printed > self.sandbox.output_chars:
+            if self.full or self.printed > self.sandbox.output_chars:
                 raise WorkerEnded("it printed more than its limit")
             self.logs.append(value)
-        elif kind == "full":
+        elif kind == "full" and not self.full:
+            self.full = True
             self.logs.append(
                 "\n..._This content has been truncated to stay below "
                 f"{self.sandbox.output_chars} characters_...\n"
             )
         elif kind == "call":
-            self.worker.send(self.answer(read_json(value)))
+            began = time.monotonic()
+            answer = self.answer(read_json(value))
+            self.deadline += time.monotonic() - began  # the host's time is not the program's
+            self.worker.send(answer)
         elif kind == "broken":
             raise WorkerEnded(f"it broke the sandbox's Python ({value})")
         else:

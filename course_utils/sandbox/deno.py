@@ -9,6 +9,8 @@ from typing import Any
 
 from course_utils.sandbox.variants import Command, SandboxUnavailable
 
+OFFLINE = ["run", "--quiet", "--no-config", "--no-lock", "--no-remote", "--no-npm"]
+OFFLINE += ["--cached-only", "--no-prompt"]
 INSIDE = Path(__file__).parent / "inside"
 PYODIDE = "314.0.7"  # the version in inside/pyodide.mjs and inside/deno.lock
 FILES = (
@@ -18,6 +20,7 @@ FILES = (
     "python_stdlib.zip",
     "pyodide-lock.json",
 )
+SNAPSHOT = "python.snapshot"  # made from these by the set-up
 HEAP_MB = 256  # for Deno itself, beside Python's memory
 SPARE_MB = 1024  # what V8 and its compiler need on top, measured generously
 
@@ -41,7 +44,7 @@ def problem() -> str | None:
     """Why this variant cannot run here, in a few words; None if it can."""
     if program() is None:
         return "the package deno is not installed"
-    if not all((folder() / name).is_file() for name in FILES):
+    if not all((folder() / name).is_file() for name in (*FILES, SNAPSHOT)):
         return "Pyodide is not installed"
     return None
 
@@ -51,14 +54,18 @@ def command(memory_mb: int) -> Command:
     if (why := problem()) is not None:
         raise SandboxUnavailable(f"{why}. Type: python -m course_utils sandbox")
     flags = ["--disallow-code-generation-from-strings", f"--max-old-space-size={HEAP_MB}"]
-    arguments = [program(), "run", "--quiet", "--no-config", "--no-lock", "--no-remote", "--no-npm"]
-    arguments += ["--cached-only", "--no-prompt", f"--v8-flags={','.join(flags)}"]
-    arguments += [f"--allow-read={folder()}", str(INSIDE / "worker.mjs")]
-    environment = {"DENO_DIR": str(folder().parent / "deno"), "NO_COLOR": "1"}
-    environment["DENO_NO_UPDATE_CHECK"] = "1"
+    arguments = [program(), *OFFLINE, f"--v8-flags={','.join(flags)}", f"--allow-read={folder()}"]
+    data_mb = memory_mb + HEAP_MB + SPARE_MB
+    return Command([*arguments, str(INSIDE / "worker.mjs")], environment(), data_mb=data_mb)
+
+
+def environment() -> dict[str, str]:
+    """The few variables that Deno gets; none of them is ours."""
+    variables = {"DENO_DIR": str(folder().parent / "deno"), "NO_COLOR": "1"}
+    variables["DENO_NO_UPDATE_CHECK"] = "1"
     if os.name == "nt":
-        environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
-    return Command(arguments, environment, data_mb=memory_mb + HEAP_MB + SPARE_MB)
+        variables["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
+    return variables
 
 
 def setup(memory_mb: int) -> dict[str, Any]:

@@ -36,6 +36,7 @@ def fetch() -> bool:
             ready.mkdir()
             for name in deno.FILES:
                 shutil.copy(found / name, ready / name)
+            make_snapshot(ready)
             shutil.rmtree(target, ignore_errors=True)
             os.replace(ready, target)  # complete or not there, however this ends
     except OSError as error:
@@ -66,6 +67,22 @@ def download(cache: Path) -> Path:
             f"Pyodide {deno.PYODIDE} could not be fetched from npm: {reason_in(done.stderr)}"
         )
     return found[0].parent
+
+
+def make_snapshot(folder: Path) -> None:
+    """Start Python once and keep its memory beside it, from where workers go on."""
+    command = [deno.program(), *deno.OFFLINE, f"--allow-read={folder}", f"--allow-write={folder}"]
+    command += [str(deno.INSIDE / "snapshot.mjs"), (folder / "pyodide.mjs").as_uri()]
+    done = subprocess.run(
+        [*command, str(folder / deno.SNAPSHOT)],
+        env=deno.environment(),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=SECONDS,
+    )
+    if done.returncode != 0:
+        raise CourseError(f"Pyodide was fetched but does not start: {reason_in(done.stderr)}")
 
 
 def reason_in(text: str) -> str:

@@ -5,7 +5,6 @@ no network, no process but this one, a small read-only file system. Here follow 
 memory and files, and a filter that refuses the system calls that would make more processes.
 """
 
-import builtins
 import ctypes
 import json
 import os
@@ -89,16 +88,20 @@ def main():
     os.dup2(own, 1)
     os.dup2(own, 2)
     os.close(0)
-    untouched = dict(vars(builtins))
     runner = compile(setup["runner"], "<runner>", "exec")
-    state = {}
+    first, state = {}, {}
+    exec(runner, first)
+    restore = first["keeper"]()
     send({"ready": f"Python {platform.python_version()}"})
     while request := requests.readline().decode():
         left = setup["output_chars"]
-        vars(builtins).update(untouched)  # a program may have deleted or replaced some
-        fresh = {}
+        fresh = restore()
         exec(runner, fresh)
-        result = fresh["run"](request, state, emit, ask)
+        try:
+            result = fresh["run"](request, state, emit, ask, restore)
+        except BaseException as error:  # not one of the program: the step itself is broken
+            send({"broken": type(error).__name__})
+            os._exit(1)
         try:
             emit(os.read(stray, 65536).decode("utf-8", "replace"))
         except BlockingIOError:

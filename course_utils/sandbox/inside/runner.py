@@ -36,11 +36,11 @@ class Prints(io.TextIOBase):
         return len(text)
 
 
-def run(request, state, emit, ask):
+def run(request, state, emit, ask, restore):
     """Run request["code"] in the namespace `state`; returns what became of it as JSON text.
 
     `emit(text)` passes a print on; `ask(json_text)` has the host run a tool and returns its
-    answer as JSON text.
+    answer as JSON text; `restore()` puts back what the program replaced.
     """
     request = json.loads(request)
     code, tools = request["code"], request["tools"]
@@ -60,9 +60,31 @@ def run(request, state, emit, ask):
         error = str(refusal)
     except BaseException as failure:  # SystemExit and KeyboardInterrupt are the program's too
         error = explain(failure, code)
+    finally:
+        restore()
+        sys.settrace(None)
+        sys.setprofile(None)
+        sys.setrecursionlimit(1000)
     if answers:
         output, error = answers[0], None
     return report(output, error, bool(answers))
+
+
+def keeper():
+    """Remember what the modules used here hold, before any program runs.
+
+    Returns a function that puts it all back and gives a namespace with builtins of its own.
+    """
+    modules = (ast, builtins, io, json, symtable, sys)
+    originals = [(vars(module), dict(vars(module))) for module in modules]
+    own = dict(vars(builtins))
+
+    def restore():
+        for names, original in originals:
+            names.update(original)
+        return {"__builtins__": own.copy()}
+
+    return restore
 
 
 class ProgramRefused(Exception):

@@ -1,6 +1,8 @@
 // The Deno side of the sandbox: loads Pyodide, shuts every door behind it, then runs programs.
 // One JSON object per line: requests come on stdin, messages go to stdout. `sandbox/deno.py`
 // starts it with no permission but to read Pyodide's own folder, which is given up here as well.
+import { options } from "./options.mjs";
+
 const stdin = Deno.stdin, stdout = Deno.stdout, exit = Deno.exit;
 const encoder = new TextEncoder(), decoder = new TextDecoder();
 const { parse, stringify } = JSON;
@@ -64,32 +66,28 @@ function bytesWriter() {
 console.log = console.info = console.warn = console.error; // stdout is for messages
 
 const { loadPyodide } = await import(setup.pyodide);
-const python = await loadPyodide({
-  jsglobals: Object.create(null), // what `import js` would find
-  stdin: () => null,
-  env: { HOME: "/home/program", PYTHONHASHSEED: "0", TZ: "UTC" },
-});
+const snapshot = new URL("python.snapshot", setup.pyodide);
+const python = await loadPyodide({ ...options(), _loadSnapshot: Deno.readFileSync(snapshot) });
 python.setStdout(bytesWriter());
 python.setStderr(bytesWriter());
 for (const name of ["read", "write", "net", "env", "run", "ffi", "sys", "import"]) {
   Deno.permissions.revokeSync({ name });
 }
 
-
 // Nothing of Python may lead back to JavaScript: these modules are gone, and so is their finder.
 python.runPython(`
-import builtins, sys
+import sys
 for name in list(sys.modules):
     if name.split(".")[0] in ("js", "pyodide_js", "pyodide", "_pyodide", "_pyodide_core"):
         sys.modules[name] = None
 sys.modules["js"] = sys.modules["pyodide_js"] = None
 sys.meta_path[:] = [finder for finder in sys.meta_path if "pyodide" not in type(finder).__module__]
 `);
-const [compile, exec, dict, builtins] = python.runPython(
-  "import builtins; (compile, exec, dict, vars(builtins))",
-);
-const untouched = builtins.copy();
+const [compile, exec, dict] = python.runPython("(compile, exec, dict)");
 const runner = compile(setup.runner, "<runner>", "exec");
+const first = dict();
+exec(runner, first);
+const restore = first.get("keeper")();
 const state = dict();
 delete globalThis.Deno;
 send({ ready: `Python ${python.runPython("sys.version.split()[0]")}` });
@@ -98,14 +96,13 @@ for (;;) {
   const request = readLine();
   left = setup.output_chars;
   try {
-    builtins.update(untouched); // a program may have deleted or replaced some
-    const fresh = dict();
+    const fresh = restore();
     exec(runner, fresh);
-    const result = String(fresh.get("run")(request, state, emit, ask));
+    const result = String(fresh.get("run")(request, state, emit, ask, restore));
     fresh.destroy();
     send({ done: result });
   } catch (error) { // not an exception of the program: Python itself can go no further
-    send({ broken: String(error).trim().split("\n").pop().slice(0, 300) });
+    send({ broken: String(error).trim().split("\n")[0].slice(0, 300) });
     exit(1);
   }
 }
