@@ -1,5 +1,6 @@
 """The claim check: what it must flag, what it must let pass, and how often it is wrong."""
 
+import ast
 import tomllib
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def build(record):
     steps = []
     for number, part in enumerate(record["step"], 1):
         code = part.get("code")
+        ast.parse(code or "")  # a slip in the file would be judged as the agent's
         calls = tuple(Call(**call) for call in part.get("calls", ()))
         results = "\n".join(call.result for call in calls if call.ok)
         seen = part.get("logs", results if code is None or "print(" in code else "")
@@ -41,8 +43,9 @@ def build(record):
 BY_ID = {record["id"]: record for record in RUNS}
 PUBLISHED = ["weather-glued", "bond-from-the-role", "script-never-run"]
 # What the rules cannot see, as `check_claims` says: a word of state that they do not know, a number
-# that code computed from an invented one; and a difference that words worked out looks invented.
-MISSED = {"vague-but-invented", "computed-from-nothing"}
+# that code computed from an invented one, a wrong conclusion; and a difference that words worked
+# out looks invented.
+MISSED = {"vague-but-invented", "computed-from-nothing", "wrong-conclusion-from-right-numbers"}
 FALSE_ALARMS = {"difference-in-words"}
 
 
@@ -75,15 +78,16 @@ def test_the_published_failures_are_flagged(name):
 
 def test_precision_and_recall_by_exact_counts():
     counted = score((build(record), record["good"]) for record in RUNS)
-    assert vars(counted) == {
-        "flagged_bad": 15,
-        "missed_bad": 2,
-        "flagged_good": 1,
-        "passed_good": 17,
-    }
-    assert (counted.precision, counted.recall) == (15 / 16, 15 / 17)
-    assert repr(counted) == "15 of 17 bad runs flagged, 1 of 18 good runs flagged (false alarms)"
+    assert repr(counted) == "26 of 29 bad runs flagged, 1 of 30 good runs flagged (false alarms)"
+    assert (counted.precision, counted.recall) == (26 / 27, 26 / 29)
     assert (score([]).precision, score([]).recall) == (None, None)
+
+
+def test_on_runs_that_the_rules_were_not_made_for_it_is_wrong_more_often():
+    counted = score((build(record), record["good"]) for record in UNSEEN)
+    assert repr(counted) == "9 of 10 bad runs flagged, 3 of 10 good runs flagged (false alarms)"
+    wrong = {r["id"] for r in UNSEEN if bool(check_claims(build(r))) == r["good"]}
+    assert wrong == {"longest-river", "abbreviated", "stock-and-price", "late-told-as-on-time"}
 
 
 def test_a_finding_says_what_and_where():

@@ -37,6 +37,7 @@ SAYS_SO = re.compile(
     r"|according to|whereas|respectively",
     re.I,
 )
+INLINE = re.compile(r"`[^`\n]+`|\b\w+\([^()\n]*\)")  # code in a sentence claims nothing
 COMPARED = {*UNITS.values(), "sky", "payment", "delivery", "stock"}
 
 
@@ -67,6 +68,8 @@ def check_claims(run: Any) -> list[Finding]:
     tools by their names; a sum or average that words (not code) worked out looks invented, as does
     a name in other words than the source's; a claim without number, name or word of state passes,
     and so does a false one that some source happens to contain. It finds reasons to look, no proof.
+    On 59 runs written by hand, with which the rules were made, it flags 26 of 29 bad ones and 1 of
+    30 good ones; on 20 written afterwards 9 of 10 and 3 of 10 (tests/claims_runs*.toml).
 
     Args:
         run: A CodeRun, a Trace, or what `run_agent` returns.
@@ -98,7 +101,7 @@ def check_claims(run: Any) -> list[Finding]:
 
 
 def _claims(run: CodeRun) -> list[Fact]:
-    answer = FENCE.sub(" ", run.answer or "")
+    answer = INLINE.sub(" ", FENCE.sub(" ", run.answer or ""))
     return [] if is_program(answer) else facts(answer, subjects(run.task))
 
 
@@ -124,7 +127,7 @@ def _contradicted(claims: Sequence[Fact], evidence: Evidence) -> Iterator[Findin
                 (one, other)
                 for place, one in enumerate(said)
                 for other in said[place + 1 :]
-                if not any(a.same_value(b) for a in one[1] for b in other[1])
+                if not _agree(one[1], other[1], claim)
             ),
             None,
         )
@@ -132,6 +135,13 @@ def _contradicted(claims: Sequence[Fact], evidence: Evidence) -> Iterator[Findin
             done.add(claim.kind)
             why = " against ".join(_quoted(source, values) for source, values in pair)
             yield Finding("contradicting_sources", claim.text.strip(), why)
+
+
+def _agree(one: Sequence[Fact], other: Sequence[Fact], claim: Fact) -> bool:
+    """Whether two sources share a value, or both round to what the answer says."""
+    if any(a.same_value(b) for a in one for b in other):
+        return True
+    return all(any(fact.same_value(claim) for fact in source) for source in (one, other))
 
 
 def _same_matter(source: Source, claim: Fact, run: CodeRun) -> list[Fact]:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from course_utils.claims.facts import Fact, facts, subjects, words
+from course_utils.claims.instructions import DOINGS
 from course_utils.code_trace import CodeRun, CodeStep
 
 BLOCK = re.compile(r"\n\s*\n|\n(?=\[[^\]\n]+\]\()|\n(?=#+ )")
+SEARCHES = re.compile(DOINGS["search"][1], re.I)
 OUTPUT = re.compile(r"Execution logs:\n|Last output from code snippet:\n(?:None)?")
 TOO_COMMON = {"0", "1"}  # as a start value or an index in code they say nothing
 
@@ -41,17 +43,20 @@ class Evidence:
         self.seen = "\n".join([*(source.text for source in self.sources), *run.given])
         self.said_numbers = [
             fact
-            for text in (run.task, *(source.text for source in self.sources))
-            for fact in facts(text)
+            for said in (facts(run.task), *(source.facts for source in self.sources))
+            for fact in said
             if fact.number is not None
-        ]
+        ] + [Fact("", str(size), str(size)) for size in _sizes(run)]
         self.known_words = words(f"{run.task}\n{self.seen}")
         self._spelled = ["\n".join(written(step.code or "")) for step in run.steps]
 
     def bears_out(self, fact: Fact) -> bool:
         """Whether a fact of the answer was seen, was asked with, or was computed by code."""
         if fact.number is not None:
-            if any(_fits(fact, other) for other in self.said_numbers):
+            said = [other for other in self.said_numbers if _comparable(fact, other)]
+            # What is said of the same thing decides, if anything is.
+            same = [other for other in said if fact.kind and other.about & fact.about]
+            if any(_fits(fact, other) for other in same or said):
                 return True
         elif fact.kind == "name":
             if words(fact.value) <= self.known_words:
@@ -88,9 +93,23 @@ def _spells(fact: Fact, text: str) -> bool:
     return any(_fits(fact, other) for other in facts(text))
 
 
+def _comparable(fact: Fact, other: Fact) -> bool:
+    return other.number is not None and (fact.kind == other.kind or "" in (fact.kind, other.kind))
+
+
 def _fits(fact: Fact, other: Fact) -> bool:
-    same_unit = fact.kind == other.kind or "" in (fact.kind, other.kind)
-    return same_unit and other.number is not None and fact.same_value(other)
+    return _comparable(fact, other) and fact.same_value(other)
+
+
+def _sizes(run: CodeRun) -> Iterator[int]:
+    """How many entries the lists have that tools returned: people count them."""
+    for call in run.calls:
+        try:
+            value = json.loads(call.result or "")
+        except ValueError:
+            continue
+        if call.ok and isinstance(value, list):
+            yield len(value)
 
 
 def _sources(run: CodeRun) -> Iterator[Source]:
@@ -99,7 +118,9 @@ def _sources(run: CodeRun) -> Iterator[Source]:
         for call in step.calls:
             if not call.ok or latest[call.name, repr(call.arguments)] is not call:
                 continue
-            about = subjects(" ".join(map(str, call.arguments.values())))
+            asked = " ".join(map(str, call.arguments.values()))
+            # A query holds many words; any other argument says what the result is about.
+            about = subjects(asked) if SEARCHES.search(call.name) else frozenset(words(asked))
             # Without a recorded result, what the step printed stands for it.
             result = _printed(step) if call.result is None else call.result
             for text in _blocks(result):

@@ -26,6 +26,7 @@ NUMBER = re.compile(
     rf"(?:\s?(?P<unit>{WRITTEN})(?![A-Za-z]))?",
     re.I,
 )
+DEGREES = re.compile(r"[°º]\s?[CF]\b")  # the letter is no name
 LABEL = re.compile(r"(\w+)[\"']?\s*[:=]\s*[\"']?$")
 JOINED = re.compile(r"\s*(?:-|–|—|to|and|or|\.\.)\s*(?:about\s*)?")
 BULLET = re.compile(r"(?m)^\s*(?:\d+[.)]|[-*•])\s+")
@@ -42,7 +43,9 @@ NO_NAMES = set(
     "i a an the it its this that these those there here he she they we you my our your yes no not "
     "none ok okay sorry true false in on at of to for from by with and or but if as is are was "
     "were be am pm celsius fahrenheit eur usd python error note based current currently according "
-    "please thought final answer however unfortunately what which who when where how".split()
+    "please thought final answer however unfortunately what which who when where how between over "
+    "under after before during since until while also only most many more less both each "
+    "every".split()
 )
 # Words that begin a sentence or a title more often than they name anything.
 GENERIC = set(
@@ -119,6 +122,7 @@ def names(text: str, skip_first: bool = True) -> list[str]:
     ['Aston Martin DB5']
     """
     found = [match.group() for match in CODED.finditer(text)]
+    text = DEGREES.sub(" ", text)
     text = CODED.sub(" ", URL.sub(" ", BULLET.sub("", text)))
     for sentence in SENTENCE.split(text):
         begin = len(sentence) - len(sentence.lstrip(" \"'(*#>[“«"))
@@ -128,7 +132,7 @@ def names(text: str, skip_first: bool = True) -> list[str]:
             if starts and not words(parts[0]) & {*DAYS, *MONTHS} and not re.search(r"\d", parts[0]):
                 parts = parts[1:]
             parts = [part for part in parts if not words(part) <= NO_NAMES]
-            if parts and any(len(part) > 1 for part in parts):
+            if parts:
                 found.append(" ".join(parts).strip("'’"))
     return found
 
@@ -162,14 +166,22 @@ def subjects(text: str) -> frozenset[str]:
 def _numbers(sentence: str, about: frozenset[str]) -> Iterator[Fact]:
     matches = list(NUMBER.finditer(sentence))
     units = [_unit(sentence, match) for match in matches]
-    for place in reversed(range(len(matches) - 1)):  # "13-16°C": both have the unit
-        between = sentence[matches[place].end() : matches[place + 1].start()]
-        if not units[place] and JOINED.fullmatch(between):
+    joined = [
+        bool(JOINED.fullmatch(sentence[one.end() : other.start()]))
+        for one, other in zip(matches, matches[1:], strict=False)
+    ]
+    for place in reversed(range(len(joined))):  # "13-16°C": both have the unit
+        if joined[place] and not units[place]:
             units[place] = units[place + 1]
+    several = any(
+        units[place] == units[place + 1] and not joined[place] for place in range(len(joined))
+    )
     last, begin = about, 0
     for match, unit in zip(matches, units, strict=True):
         before = sentence[begin : match.start()]
-        last = subjects(before) or (last if begin else subjects(sentence) or about)
+        # With several values of a kind, a value is about the names since the one before it.
+        near = subjects(before) or (last if begin else None) if several else None
+        last = near or subjects(sentence) or about
         ahead = re.split(r"[,;)]", sentence[match.end() :], maxsplit=1)[0]
         when = QUALIFIERS.findall(before.replace("_", " ") + " " + ahead)
         value = match["value"].replace(",", "").replace("−", "-").lstrip("+")
