@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from course_utils.claims import KINDS, Finding, check_claims, score
 from course_utils.code_trace import Call, CodeRun, CodeStep
 
-RUNS = tomllib.loads((Path(__file__).parent / "claims_runs.toml").read_text(encoding="utf-8"))[
-    "run"
-]
+
+def read(name):
+    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))["run"]
+
+
+RUNS, UNSEEN = read("claims_runs.toml"), read("claims_runs_unseen.toml")
 
 
 def build(record):
