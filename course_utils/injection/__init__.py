@@ -5,7 +5,7 @@ Reading order: `attacks` (texts and goals as data), `stage` (a world with slots 
 (typed fields, plans), `people` (who answers at the gate), `defences`, `matrix`.
 """
 
-from course_utils.injection.attacks import Attack, UserTask, attack, attacks, tasks
+from course_utils.injection.attacks import Attack, UserTask, attack, attacks, questions, tasks
 from course_utils.injection.defences import DEFENCES, Defence, defence, gate_with
 from course_utils.injection.escaping import escape, escape_results
 from course_utils.injection.gate import ProvenanceGate, ledger_of, watched
@@ -34,6 +34,7 @@ __all__ = [
     "escape_results",
     "gate_with",
     "ledger_of",
+    "questions",
     "run_matrix",
     "share",
     "summary",

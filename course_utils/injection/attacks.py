@@ -164,6 +164,11 @@ def tasks() -> dict[str, UserTask]:
     return {entry["id"]: _task(entry) for entry in _file()["tasks"]}
 
 
+def questions() -> dict[str, UserTask]:
+    """Tasks that only ask, by id: their success is what the user was told, a row too."""
+    return {entry["id"]: _task(entry) for entry in _file()["questions"]}
+
+
 def attacks() -> dict[str, Attack]:
     """The attacks by id.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from course_utils.agent import Limits
 from course_utils.errors import CourseError
-from course_utils.injection.attacks import attacks, tasks
+from course_utils.injection.attacks import UserTask, attacks, questions, tasks
 from course_utils.injection.defences import defence
 from course_utils.injection.matrix import Cell, trial
 
@@ -55,8 +55,13 @@ def read_plan(path: Path = FILE) -> Plan:
     return plan
 
 
+def known_tasks() -> dict[str, UserTask]:
+    """What a plan may name: the tasks of the matrix, and those that only ask."""
+    return {**tasks(), **questions()}
+
+
 def _runs(part: dict[str, Any]) -> Iterator[Chosen]:
-    for kind, known in (("attacks", attacks()), ("tasks", tasks())):
+    for kind, known in (("attacks", attacks()), ("tasks", known_tasks())):
         unknown = [name for name in part[kind] if name not in known]
         if unknown:
             raise CourseError(f"The plan names {unknown[0]!r}, which is none of the {kind}.")
@@ -77,7 +82,7 @@ def run_plan(load: Callable[[str], Any], plan: Plan | None = None) -> list[Cell]
     for run in plan.runs:
         done = trial(
             lambda task, model=models[run.model]: model,
-            tasks()[run.task],
+            known_tasks()[run.task],
             attacks()[run.attack] if run.attack else None,
             defence(run.defence),
             extra=["send_email"],

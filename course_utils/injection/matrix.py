@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from course_utils.agent import Limits, Run, run_agent
+from course_utils.agent import SYSTEM, Limits, Run, run_agent
 from course_utils.approval import Decision, Request
 from course_utils.evaluation import interval
 from course_utils.injection.attacks import Attack, UserTask, attacks, tasks
@@ -24,7 +24,6 @@ from course_utils.injection.victims import Obedient
 from course_utils.messages import Reply, user
 from course_utils.trace import Observed
 
-SYSTEM = "You are a helpful assistant."
 # No tool of the stage can hang, so none needs a thread of its own to be timed out in.
 LIMITS = Limits(max_steps=9, max_tokens=None, tool_seconds=None)
 Victim = Callable[[UserTask], Any]
@@ -110,6 +109,8 @@ def trial(
             setting.ledger.trust(attack.follow_up)
             said = [*runs[0].trace.messages, user(attack.follow_up)]
             runs.append(run_agent(model, tools, said, **options))
+        if runs[0].answer is not None:  # what the user was told is a fact of the world as well
+            stage.world.record("answer", {"text": runs[0].answer})
         rows = tuple(stage.rows())
     name = attack.id if attack else ""
     kept = (task.id, name, chosen.name, chosen.kind)
