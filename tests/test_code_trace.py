@@ -174,11 +174,12 @@ def test_the_prompt_of_that_answer_is_rebuilt_as_it_was_sent():
     replies = [Reply("<code>\nadd(1, 2)\n</code>", "scripted", "x"), Reply("3", "scripted", "x")]
     agent.model = Spy(scripted(replies))
     run = quiet(agent, max_steps=1)
-    texts = [message.content for message in run.steps[-1].added]
-    assert len(texts) == len(sent[-1]) and run.steps[-1].reread == 0
-    assert all(
-        text[:40] in whole.replace("\\n", "\n") for text, whole in zip(texts, sent[-1], strict=True)
-    )
+    first, last = run.steps
+    assert last.reread == 1 and last.reread + len(last.added) == len(sent[-1])
+    whole = "".join(sent[-1]).replace("\\n", "\n")
+    for message in (first.added[1], *last.added):  # the task is read again, the rest is new
+        assert message.content[:40] in whole
+    assert last.added[0].role == "system" and last.added[-1].content.endswith(TASK)
 
 
 def test_a_tool_calling_agent_is_read_the_same_way():

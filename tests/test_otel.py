@@ -172,7 +172,8 @@ def test_rows_read_the_file_back_indented(file):
         "output tokens": None,
         "status": "",
     }
-    assert (rows[1]["input tokens"], rows[6]["status"]) == (2_000, "error")
+    assert (rows[1]["input tokens"], rows[6]["status"]) == (2_000, "code_error")
+    assert span_rows(RUN) == span_rows(str(file)) == rows
 
 
 def test_a_file_that_is_no_otlp_is_one_clear_error(file):

@@ -8,7 +8,7 @@ The claim check, the OpenTelemetry export, the pictures and the stepper all read
 
 from course_utils.code_trace.names import Invented, invented_names
 from course_utils.code_trace.own_loop import as_run
-from course_utils.code_trace.run import Call, CodeRun, CodeStep
+from course_utils.code_trace.run import Call, CodeRun, CodeStep, goes_on
 from course_utils.code_trace.saved import from_lines, load_run, to_lines
 from course_utils.code_trace.smolagents_memory import read_run
 
@@ -19,6 +19,7 @@ __all__ = [
     "Invented",
     "as_run",
     "from_lines",
+    "goes_on",
     "invented_names",
     "load_run",
     "read_run",

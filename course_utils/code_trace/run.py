@@ -46,10 +46,11 @@ class Call:
 class CodeStep:
     """One reply of the model and what came of it.
 
-    `added` are the messages that this prompt had and the one before had not; before them `reread`
-    messages are read again. `kind` is *action*, *plan*, or *forced*: at the step limit smolagents
-    asks once more, for an answer without tools. `text` is what the model wrote, `code` the program
-    found in it. `observation` is what the step put before the model, `error` what went wrong.
+    `added` are the messages that this prompt had and the one before had not; `reread` counts the
+    others, which are read again. `kind` is *action*, *plan*, or *forced*: at the step limit
+    smolagents asks once more, for an answer without tools. `text` is what the model wrote, `code`
+    the program found in it. `observation` is what the step put before the model, `error` what went
+    wrong.
     """
 
     number: int
@@ -235,25 +236,35 @@ def _lines(step: CodeStep) -> Iterator[str]:
         yield f"  → {shorten(step.text if step.forced else step.outcome)}"
 
 
+def goes_on(before: CodeStep, step: CodeStep) -> bool:
+    """Whether a prompt is the one before with something added, nothing changed or left out."""
+    whole = before.reread + len(before.added)
+    changed = any(message.role == "system" for message in step.added)
+    return step.reread == whole and not changed and step.tokens_in >= before.tokens_in
+
+
 def _parts(
     steps: tuple[CodeStep, ...], tool_list: str, tokens: Callable[[str], int]
 ) -> Iterator[dict[str, int]]:
-    before = system = tools = 0
+    system = tools = 0
     for place, step in enumerate(steps):
-        if step.added and step.added[0].role == "system":
-            text = step.added[0].content
+        own = [message for message in step.added if message.role != "system"]
+        if len(own) < len(step.added):
+            text = "\n".join(m.content for m in step.added if m.role == "system")
             within = bool(tool_list) and all(line in text for line in tool_list.splitlines())
             tools = tokens(tool_list) if within else 0
             system = tokens(text) - tools
         room = max(0, step.tokens_in - system - tools)
-        follows = place > 0 and step.reread > 0 and step.tokens_in >= before
-        own = [message for message in step.added if message.role != "system"]
-        new = step.tokens_in - before if follows else sum(tokens(m.content) for m in own)
-        new = room if place == 0 else min(new, room)
+        if place == 0:
+            new = room
+        elif goes_on(steps[place - 1], step):
+            new = step.tokens_in - steps[place - 1].tokens_in
+        else:
+            new = sum(tokens(message.content) for message in own)
+        fixed, new = step.tokens_in - room, min(new, room)
         yield {
-            "system prompt": step.tokens_in - tools - room,
-            "tool list": tools,
+            "system prompt": fixed - min(tools, fixed),
+            "tool list": min(tools, fixed),
             "earlier steps": room - new,
             "new": new,
         }
-        before = step.tokens_in

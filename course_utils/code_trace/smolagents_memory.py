@@ -63,12 +63,12 @@ def _steps(
         prompt = _messages(getattr(step, "model_input_messages", None) or ())
         if _is_limit(step):
             prompt = _last_prompt(agent, [*earlier, *steps[:place]])
-        same = _common(before, prompt)
+        added = _not_in(before, prompt)
         before = prompt or before
         # A plan has no number of its own; it belongs to the action after it.
         after = (getattr(later, "step_number", None) for later in steps[place:])
         number = next(filter(None, after), len(steps))
-        read = CodeStep(number, added=tuple(prompt[same:]), reread=same)
+        read = CodeStep(number, added=tuple(added), reread=len(prompt) - len(added))
         reply = _reply(agent, step, place - len(steps))
         yield _filled(read, step, reply, ran.get(place), tools)
 
@@ -116,11 +116,15 @@ def _content(content: Any) -> str:
     return content or ""
 
 
-def _common(before: list[Message], now: list[Message]) -> int:
-    same = 0
-    while same < min(len(before), len(now)) and before[same] == now[same]:
-        same += 1
-    return same
+def _not_in(before: list[Message], now: list[Message]) -> list[Message]:
+    """The messages of a prompt that the one before had not."""
+    left, added = list(before), []
+    for message in now:
+        if message in left:
+            left.remove(message)
+        else:
+            added.append(message)
+    return added
 
 
 def _last_prompt(agent: Any, earlier: list[Any]) -> list[Message]:

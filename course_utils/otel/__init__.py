@@ -16,7 +16,7 @@ from typing import Any
 
 from opentelemetry.proto_json.common.v1.common import InstrumentationScope
 from opentelemetry.proto_json.resource.v1.resource import Resource
-from opentelemetry.proto_json.trace.v1.trace import ResourceSpans, ScopeSpans, Span, TracesData
+from opentelemetry.proto_json.trace.v1.trace import ResourceSpans, ScopeSpans, Status, TracesData
 
 from course_utils.code_trace import as_run
 from course_utils.errors import CourseError
@@ -82,39 +82,37 @@ def traces(run: Any, *, content: bool = False, agent: str = "agent") -> TracesDa
     )
 
 
-def span_rows(path: Path | str) -> list[dict[str, Any]]:
-    """The spans of a file, for `course_utils.show.table`: indented by parent, with their numbers.
+def span_rows(of: Any) -> list[dict[str, Any]]:
+    """The spans of a file or a run for `course_utils.show.table`, indented below their parents.
 
-    Raises CourseError that names the line if it is no OTLP/JSON.
+    Args:
+        of: The path of a file that `export` wrote, or a run as `export` takes it.
+
+    Raises:
+        CourseError: A line of the file is no OTLP/JSON; it is named.
     """
-    rows = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), 1):
-        if not line:
-            continue
+    if not isinstance(of, str | Path):
+        return list(_rows(traces(of)))
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(Path(of).read_text(encoding="utf-8").split("\n"), 1):
         try:
-            data = TracesData.from_dict(json.loads(line))
+            rows += _rows(TracesData.from_dict(json.loads(line))) if line else []
         except (ValueError, TypeError, KeyError) as error:
-            raise CourseError(f"Line {number} of {Path(path).name} is no OTLP/JSON.") from error
-        for spans in data.resource_spans:
-            for scope in spans.scope_spans:
-                rows += _rows(scope.spans)
+            raise CourseError(f"Line {number} of {Path(of).name} is no OTLP/JSON.") from error
     return rows
 
 
-def _rows(spans: list[Span]) -> Iterator[dict[str, Any]]:
+def _rows(data: TracesData) -> Iterator[dict[str, Any]]:
     depth: dict[bytes, int] = {}
-    for span in spans:
+    scopes = [scope for resource in data.resource_spans for scope in resource.scope_spans]
+    for span in (span for scope in scopes for span in scope.spans):
         depth[span.span_id] = depth.get(span.parent_span_id, -1) + 1
         values = {pair.key: pair.value for pair in span.attributes}
-        used = [
-            values[f"gen_ai.usage.{kind}_tokens"].int_value
-            if f"gen_ai.usage.{kind}_tokens" in values
-            else None
-            for kind in ("input", "output")
-        ]
+        counts = [values.get(f"gen_ai.usage.{kind}_tokens") for kind in ("input", "output")]
+        failed = span.status is not None and span.status.code == Status.StatusCode.STATUS_CODE_ERROR
         yield {
             "span": "· " * depth[span.span_id] + span.name,
-            "input tokens": used[0],
-            "output tokens": used[1],
-            "status": "error" if span.status and span.status.code == 2 else "",
+            "input tokens": counts[0].int_value if counts[0] else None,
+            "output tokens": counts[1].int_value if counts[1] else None,
+            "status": values["error.type"].string_value if failed else "",
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_utils.code_trace import CodeRun, CodeStep, as_run
+from course_utils.code_trace import CodeRun, CodeStep, as_run, goes_on
 from course_utils.errors import CourseError
 from course_utils.show.view import BORDER, CODE, TEXT, View, safe
 from course_utils.trace import count
@@ -69,10 +69,9 @@ def _headline(run: CodeRun, place: int) -> str:
 
 def _again(run: CodeRun, place: int) -> int:
     """Tokens of this prompt that the prompt before had too, if it goes on from that one."""
-    step = run.steps[place - 1]
-    if place == 1 or not step.reread:
+    if place == 1 or not goes_on(run.steps[place - 2], run.steps[place - 1]):
         return 0
-    return min(run.steps[place - 2].tokens_in, step.tokens_in)
+    return run.steps[place - 2].tokens_in
 
 
 def _blocks(step: CodeStep) -> list[tuple[str, str, str]]:
