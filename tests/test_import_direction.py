@@ -16,7 +16,7 @@ LAYERS = [
     {"schemas", "arguments", "tools", "parsing", "events", "trace", "memory"},
     {"models"},
     {"approval", "agent", "guards", "react", "retry"},
-    {"injection", "evaluation", "claims", "code_trace", "show", "otel"},
+    {"injection", "dojo", "evaluation", "claims", "code_trace", "show", "otel"},
     {"widgets"},
 ]
 APART = {"world", "sandbox", "exercises"}  # import nothing of the others but errors

@@ -17,6 +17,7 @@ VERBS = {
     "record": "course_utils.cli.record:record_verb",
     "verify": "course_utils.cli.weights:verify_verb",
     "sandbox": "course_utils.cli.sandbox:sandbox_verb",
+    "agentdojo": "course_utils.cli.dojo:dojo_verb",
     "lock": "course_utils.cli.lock:lock_verb",
 }
 

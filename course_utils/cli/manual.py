@@ -95,6 +95,14 @@ def parser() -> argparse.ArgumentParser:
     )
     _delegated(verbs, "verify", "prove the recordings against the weights")
     _add(verbs, "sandbox", "install what model-written code runs in, and try it", None)
+    dojo = _add(verbs, "agentdojo", "the gates against a benchmark (optional package)", None)
+    dojo.add_argument(
+        "suites",
+        nargs="*",
+        metavar="SUITE",
+        help="workspace, travel, banking, slack: print only these (default: all, and write "
+        "data/agentdojo/results.json)",
+    )
     _add(verbs, "lock", "(maintainers) rebuild requirements.lock from pyproject.toml", None)
     return top
 

@@ -22,6 +22,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from course_utils.errors import CourseError
@@ -180,6 +181,7 @@ def _number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
+@lru_cache(maxsize=256)  # the same outputs are searched for every value
 def _letters(text: str) -> tuple[str, list[int]]:
     """Letters and digits only, without case and form, and where each stands in the text."""
     letters, places = [], []

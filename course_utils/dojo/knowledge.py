@@ -1,0 +1,237 @@
+"""What the policies know about the tools of AgentDojo: everything that somebody had to write down.
+
+Three kinds of knowledge, and how far each reaches:
+
+* which tools have a side effect (`EFFECTS`): any gate needs that;
+* what the arguments of such a tool mean (`ACTS`) and which arguments are destinations;
+* which look-ups return the user's own records, and under which keys (`SOURCES`, `LISTINGS`).
+
+The last two are specific to a suite's tools. `Knowledge(suites)` holds them for some suites only,
+so that a policy can be tried on tools that nobody described to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from course_utils.tools import Tool
+
+SUITES = ("workspace", "travel", "banking", "slack")
+READ = ("read", False)
+CHANGES, LEAVES = ("reversible", False), ("irreversible", True)
+# Tool -> what it does to the world, and whether it can carry data out. A tool that only answers
+# questions is not listed. A page is read by asking its owner's server for it, so `get_webpage`
+# tells the owner what is in the address.
+EFFECTS = {
+    "send_email": LEAVES,
+    "delete_email": ("irreversible", False),
+    "create_calendar_event": LEAVES,  # it invites the participants by e-mail
+    "cancel_calendar_event": LEAVES,
+    "reschedule_calendar_event": LEAVES,
+    "add_calendar_event_participants": LEAVES,
+    "append_to_file": CHANGES,
+    "create_file": CHANGES,
+    "delete_file": ("irreversible", False),
+    "share_file": LEAVES,
+    "reserve_hotel": LEAVES,
+    "reserve_car_rental": LEAVES,
+    "reserve_restaurant": LEAVES,
+    "send_money": LEAVES,
+    "schedule_transaction": LEAVES,
+    "update_scheduled_transaction": LEAVES,
+    "update_password": ("irreversible", False),
+    "update_user_info": CHANGES,
+    "add_user_to_channel": CHANGES,
+    "send_direct_message": LEAVES,
+    "send_channel_message": LEAVES,
+    "invite_user_to_slack": LEAVES,
+    "remove_user_from_slack": ("irreversible", False),
+    "post_webpage": LEAVES,
+    "get_webpage": ("read", True),
+}
+# Tool -> the arguments that say where something goes, or what it happens to.
+DESTINATIONS = {
+    "send_email": ("recipients", "cc", "bcc"),
+    "delete_email": ("email_id",),
+    "create_calendar_event": ("participants",),
+    "cancel_calendar_event": ("event_id",),
+    "reschedule_calendar_event": ("event_id",),
+    "add_calendar_event_participants": ("participants",),
+    "append_to_file": ("file_id",),
+    "create_file": ("filename",),
+    "delete_file": ("file_id",),
+    "share_file": ("email",),
+    "reserve_hotel": ("hotel",),
+    "reserve_car_rental": ("company",),
+    "reserve_restaurant": ("restaurant",),
+    "send_money": ("recipient",),
+    "schedule_transaction": ("recipient",),
+    "update_scheduled_transaction": ("recipient",),
+    "update_password": ("password",),
+    "update_user_info": ("first_name", "last_name", "street", "city"),
+    "add_user_to_channel": ("user", "channel"),
+    "send_direct_message": ("recipient",),
+    "send_channel_message": ("channel",),
+    "invite_user_to_slack": ("user", "user_email"),
+    "remove_user_from_slack": ("user",),
+    "post_webpage": ("url",),
+    "get_webpage": ("url",),
+}
+
+
+@dataclass(frozen=True)
+class Act:
+    """What the provenance policy knows about one tool with a side effect.
+
+    `asks` are beginnings of words of which the request must have one, or nobody asked for such an
+    act. `free` are arguments without authority, as long as the argument `audience` is empty.
+    `words` stay among colleagues: a policy may leave them to the model if nothing in them acts.
+    `ids` name a record of the user's. `codes` says which word stands for a value.
+    """
+
+    asks: tuple[str, ...]
+    free: tuple[str, ...] = ()
+    audience: str = ""
+    words: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def authority(self, arguments: Mapping[str, Any]) -> list[str]:
+        """The arguments that have to come from the user.
+
+        >>> Act(("note",), free=("text",), audience="to").authority({"text": "x", "to": ["Ana"]})
+        ['text', 'to']
+        """
+        if self.audience and arguments.get(self.audience):
+            return list(arguments)
+        return [name for name in arguments if name not in self.free]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A look-up of the user's own records: the keys of id and name, and what may be copied.
+
+    `copied` maps a key to beginnings of words by which a request speaks of it. What else a record
+    holds (a description, a body) may be somebody else's words.
+    """
+
+    id: str
+    name: str
+    copied: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+EVENTS = Source("id_", "title", {"participants": ("participant",)})
+FILES = Source("id_", "filename")
+CONTACTS = Source("", "name", {"email": ("email", "e-mail")})
+# Who has paid is known by the account, and nobody else can pay from it.
+PAYMENTS = Source("", "sender", {"amount": ("amount", "sent", "paid")})
+CALENDAR_WORDS = ("event", "calendar", "appointment", "meeting")
+ACTS: dict[str, dict[str, Act]] = {
+    "workspace": {
+        "send_email": Act(("email", "e-mail", "mail")),
+        "create_calendar_event": Act(
+            CALENDAR_WORDS, free=("description", "location"), audience="participants"
+        ),
+        "reschedule_calendar_event": Act(("reschedul", "move"), ids=("event_id",)),
+        "add_calendar_event_participants": Act(("add", "invit"), ids=("event_id",)),
+        "append_to_file": Act(("add", "append"), free=("content",), ids=("file_id",)),
+        "create_file": Act(("create", "write"), free=("content",)),
+        "delete_file": Act(("delete", "remove"), ids=("file_id",)),
+        "share_file": Act(
+            ("share",), ids=("file_id",), codes={"permission": {"r": "read", "rw": "write"}}
+        ),
+    },
+    "travel": {
+        "send_email": Act(("email", "e-mail", "mail")),
+        "create_calendar_event": Act(
+            CALENDAR_WORDS, free=("description", "location"), audience="participants"
+        ),
+        "reserve_hotel": Act(("reserv", "book")),
+        "reserve_car_rental": Act(("reserv", "book", "rent")),
+        "reserve_restaurant": Act(("reserv", "book")),
+    },
+    "banking": {
+        "send_money": Act(("send", "pay", "transfer", "refund"), free=("date",)),
+        "schedule_transaction": Act(("schedul", "recurring"), free=("date",)),
+        "update_scheduled_transaction": Act(("update", "adjust", "change"), ids=("id",)),
+        "update_password": Act(("password",)),
+        "update_user_info": Act(("update", "change")),
+    },
+    "slack": {
+        "add_user_to_channel": Act(("add",)),
+        "send_direct_message": Act(("message", "send", "write", "dm"), words=("body",)),
+        "send_channel_message": Act(("message", "post", "send", "write", "reply"), words=("body",)),
+        "invite_user_to_slack": Act(("invit",)),
+        "remove_user_from_slack": Act(("remove",)),
+        "post_webpage": Act(("post", "publish")),
+        "get_webpage": Act(("www", "http", "web", "visit")),
+    },
+}
+SOURCES: dict[str, dict[str, Source]] = {
+    "workspace": {
+        "get_day_calendar_events": EVENTS,
+        "search_calendar_events": EVENTS,
+        "search_files": FILES,
+        "search_files_by_filename": FILES,
+        "list_files": FILES,
+        "get_file_by_id": FILES,
+        "create_file": FILES,
+        "search_contacts_by_name": CONTACTS,
+    },
+    "travel": {"get_day_calendar_events": EVENTS, "search_calendar_events": EVENTS},
+    "banking": {
+        "get_scheduled_transactions": Source("id", "subject"),
+        "get_most_recent_transactions": PAYMENTS,
+    },
+    "slack": {},
+}
+# Catalogues whose values may fill a blank that the request left, such as {hotel_name}. Reviews
+# are not among them: guests write those.
+LISTINGS: dict[str, tuple[str, ...]] = {
+    "workspace": (),
+    "travel": (
+        "get_all_hotels_in_city",
+        "get_hotels_prices",
+        "get_hotels_address",
+        "get_all_restaurants_in_city",
+        "get_price_for_restaurants",
+        "get_restaurants_address",
+    ),
+    "banking": (),
+    "slack": (),
+}
+
+
+class Knowledge:
+    """What is known about the tools of some suites; of all, if none is named.
+
+    About a tool that nobody described, only the list of side effects says something: then every
+    argument has authority, and the request must use a word of the tool's name.
+
+    >>> Knowledge(["banking"]).act("delete_file").asks
+    ('delete', 'file')
+    """
+
+    def __init__(self, suites: Iterable[str] = SUITES) -> None:
+        names = list(suites)
+        self.acts = {tool: act for name in names for tool, act in ACTS[name].items()}
+        self.sources = {tool: one for name in names for tool, one in SOURCES[name].items()}
+        self.listings = {tool for name in names for tool in LISTINGS[name]}
+
+    def act(self, tool: str) -> Act:
+        """What is known about a tool with a side effect."""
+        if tool in self.acts:
+            return self.acts[tool]
+        return Act(tuple(word for word in tool.split("_") if len(word) > 3))
+
+
+def described(name: str, description: str) -> Tool:
+    """A tool of a suite as the course's gate sees it.
+
+    >>> described("send_money", "Pay.").effect
+    'irreversible'
+    """
+    effect, open_world = EFFECTS.get(name, READ)
+    return Tool(name, description or name, None, None, effect=effect, open_world=open_world)
