@@ -323,9 +323,12 @@ def _sums(numbers):
 
 def test_the_chart_without_a_counter_has_two_parts():
     steps = (CodeStep(1, tokens_in=20), CodeStep(2, tokens_in=50), CodeStep(3, tokens_in=40))
-    chart = growth_chart(CodeRun(TASK, {}, steps))
+    chart = growth_chart(CodeRun(TASK, {}, steps[:2]))
+    assert chart.text.splitlines()[1].split() == ["step", "read", "before", "new", "all"]
+    chart = growth_chart(CodeRun(TASK, {}, steps))  # the third does not go on from the second
     rows = [line.split() for line in chart.text.splitlines()[3:]]
     assert rows == [["1", "0", "20", "20"], ["2", "20", "30", "50"], ["3", "40", "0", "40"]]
+    assert "read before (at most)" in chart.text
     assert re.search(r'aria-label="[^"]*110 tokens together', chart.html)
 
 

@@ -106,8 +106,10 @@ def _claims(run: CodeRun) -> list[Fact]:
 
 
 def _unsupported(claims: Sequence[Fact], evidence: Evidence) -> Iterator[Finding]:
+    said = set()
     for claim in claims:
-        if not evidence.bears_out(claim):
+        if (claim.kind, claim.value) not in said and not evidence.bears_out(claim):
+            said.add((claim.kind, claim.value))
             why = "no successful call returned it"
             yield Finding("no_supporting_observation", claim.text.strip(), why)
 

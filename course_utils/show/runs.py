@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from course_utils.code_trace import as_run
+from course_utils.code_trace import as_run, goes_on
 from course_utils.show.stacked import stacked
 from course_utils.show.tables import table
 from course_utils.show.view import View
@@ -62,12 +62,13 @@ def growth_chart(
     Args:
         run: A CodeRun, a Trace, or what `run_agent` returns.
         tokens: Counts a text: `lambda text: len(model.encode(text))`. It splits the prompt into
-            system prompt, tool list, earlier steps and new; without it there are two parts, what
-            the step before read too (at most) and what is new.
+            system prompt, tool list, earlier steps and new. Without it there are two parts, what
+            the step before read too and what is new; where a prompt does not simply go on from the
+            one before, the first is what may have been read before, at most.
         caption, alt: What is shown, and the conclusion; by default from the numbers.
 
     >>> from course_utils.code_trace import CodeRun, CodeStep
-    >>> steps = (CodeStep(1, tokens_in=20), CodeStep(2, tokens_in=30, reread=2))
+    >>> steps = (CodeStep(1, tokens_in=20), CodeStep(2, tokens_in=30))
     >>> growth_chart(CodeRun("Hi", {}, steps))
     Prompt tokens of each step
     step  read before  new  all
@@ -78,16 +79,17 @@ def growth_chart(
     run = as_run(run)
     growth = run.growth()
     if tokens is None:
+        pairs = list(zip(run.steps, run.steps[1:], strict=False))
+        sure = all(goes_on(before, step) for before, step in pairs)
+        first = "read before" if sure else "read before (at most)"
         parts = [
-            {"read before": min(before, now), "new": max(0, now - before)}
+            {first: min(before, now), "new": max(0, now - before)}
             for before, now in zip([0, *growth], growth, strict=False)
         ]
     else:
         parts = run.parts(tokens)
     if not alt and growth:
-        again = sum(part.get("read before", 0) for part in parts) or sum(
-            sum(part.values()) - part["new"] for part in parts
-        )
+        again = sum(sum(part.values()) - part["new"] for part in parts)
         alt = (
             f"The prompts of {len(growth)} steps have {sum(growth):,} tokens together, from "
             f"{growth[0]:,} in the first to {growth[-1]:,} in the last; {again:,} are not new."
