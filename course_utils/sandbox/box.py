@@ -61,6 +61,9 @@ class Sandbox:
         self.variant = variants.choose(variant)
         self._worker: Worker | None = None
         self._busy = False
+        self._steps = 0
+        self.offered: dict[str, Offer] = {}
+        self._withdrawn: set[str] = set()
         self.offer(tools)
 
     def offer(self, tools: Iterable[Any]) -> None:
@@ -72,6 +75,7 @@ class Sandbox:
                 f"Nothing says how to run {', '.join(silent)}: give Sandbox a `call`, or tools "
                 "that are functions."
             )
+        self._withdrawn |= set(self.offered) - set(offered)
         self.offered = offered
 
     def run(self, code: str, variables: dict[str, Any] | None = None) -> Execution:
@@ -79,11 +83,15 @@ class Sandbox:
 
         `variables` are plain data, put beside what earlier steps left.
         """
-        request = {"code": code, "tools": list(self.offered), "imports": self.imports}
-        request["variables"] = checked_variables(variables or {})
+        variables = checked_variables(variables or {})
         if self._busy:
             raise CourseError("A program is running in this sandbox; no tool can start another.")
         self._busy = True
+        self._steps += 1
+        request = {"step": self._steps, "code": code, "variables": variables}
+        request |= {"tools": list(self.offered), "imports": self.imports}
+        request["withdrawn"] = sorted(self._withdrawn - set(self.offered))
+        self._withdrawn = set()
         try:
             return _Step(self, code, self._ready_worker()).run(request)
         finally:

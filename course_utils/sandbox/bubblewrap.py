@@ -16,8 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from course_utils.sandbox.deno import INSIDE
-from course_utils.sandbox.variants import Command, SandboxUnavailable
+from course_utils.sandbox.variants import INSIDE, Command, SandboxUnavailable
 
 PROCESSORS = ("x86_64", "aarch64")  # whose system calls inside/bubble.py knows
 TMP_BYTES = 16 * 1024 * 1024

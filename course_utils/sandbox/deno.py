@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from course_utils.sandbox.variants import Command, SandboxUnavailable
+from course_utils.sandbox.variants import INSIDE, Command, SandboxUnavailable
 
 OFFLINE = ["run", "--quiet", "--no-config", "--no-lock", "--no-remote", "--no-npm"]
 OFFLINE += ["--cached-only", "--no-prompt"]
-INSIDE = Path(__file__).parent / "inside"
 PYODIDE = "314.0.7"  # the version in inside/pyodide.mjs and inside/deno.lock
 FILES = (
     "pyodide.mjs",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from course_utils.errors import CourseError
 from course_utils.sandbox import deno
+from course_utils.sandbox.variants import INSIDE
 
 SECONDS = 600
 
@@ -52,7 +53,7 @@ def download(cache: Path) -> Path:
     try:
         done = subprocess.run(
             [*command, "pyodide.mjs"],
-            cwd=deno.INSIDE,
+            cwd=INSIDE,
             env=os.environ | variables,
             capture_output=True,
             text=True,
@@ -72,7 +73,7 @@ def download(cache: Path) -> Path:
 def make_snapshot(folder: Path) -> None:
     """Start Python once and keep its memory beside it, from where workers go on."""
     command = [deno.program(), *deno.OFFLINE, f"--allow-read={folder}", f"--allow-write={folder}"]
-    command += [str(deno.INSIDE / "snapshot.mjs"), (folder / "pyodide.mjs").as_uri()]
+    command += [str(INSIDE / "snapshot.mjs"), (folder / "pyodide.mjs").as_uri()]
     done = subprocess.run(
         [*command, str(folder / deno.SNAPSHOT)],
         env=deno.environment(),

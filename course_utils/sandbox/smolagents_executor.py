@@ -8,7 +8,7 @@ from typing import Any
 from smolagents.local_python_executor import CodeOutput, InterpreterError, PythonExecutor
 from smolagents.utils import BASE_BUILTIN_MODULES
 
-from course_utils.sandbox.box import Sandbox
+from course_utils.sandbox.box import Sandbox, checked_variables
 from course_utils.sandbox.execution import Execution
 
 
@@ -39,7 +39,7 @@ class SandboxExecutor(PythonExecutor):
 
     def send_variables(self, variables: dict[str, Any]) -> None:
         """Put plain data in reach of the next program; it stays with the worker's state."""
-        self._variables |= variables
+        self._variables |= checked_variables(variables)
 
     def __call__(self, code_action: str) -> CodeOutput:
         """Run one step. Raises InterpreterError with the line that failed."""

@@ -10,9 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from course_utils.errors import CourseError
+
+NAMES = ("deno", "bubblewrap")  # in the order in which they are chosen
+INSIDE = Path(__file__).parent / "inside"
 
 
 class SandboxUnavailable(CourseError):
@@ -33,16 +37,25 @@ class Command:
     pid_pipe: tuple[int, int] | None = None
 
 
-def choose(wanted: str | None) -> str:
-    """The variant to use. Raises SandboxUnavailable if it, or any, cannot run here."""
+def module_of(name: str) -> Any:
+    """The module of a variant: with `problem()`, `command(memory_mb)`, `setup(memory_mb)`."""
     from course_utils.sandbox import bubblewrap, deno
 
-    known = {"deno": deno, "bubblewrap": bubblewrap}
-    if wanted is not None and wanted not in known:
-        raise CourseError(f"No sandbox is called {wanted!r}. There are: {', '.join(known)}.")
+    if name not in NAMES:
+        raise CourseError(f"No sandbox is called {name!r}. There are: {', '.join(NAMES)}.")
+    return {"deno": deno, "bubblewrap": bubblewrap}[name]
+
+
+def problem_of(name: str) -> str | None:
+    """Why a variant cannot run here, in a few words; None if it can."""
+    return module_of(name).problem()
+
+
+def choose(wanted: str | None) -> str:
+    """The variant to use. Raises SandboxUnavailable if it, or any, cannot run here."""
     problems = {}
-    for name in [wanted] if wanted else known:
-        problem = known[name].problem()
+    for name in [wanted] if wanted else NAMES:
+        problem = problem_of(name)
         if problem is None:
             return name
         problems[name] = problem
@@ -55,10 +68,8 @@ def choose(wanted: str | None) -> str:
 
 def prepare(name: str, memory_mb: int) -> tuple[Command, dict[str, Any]]:
     """What to start for a variant, and the first request it gets."""
-    from course_utils.sandbox import bubblewrap, deno
-
-    module = {"deno": deno, "bubblewrap": bubblewrap}[name]
-    runner = (deno.INSIDE / "runner.py").read_text(encoding="utf-8")
+    module = module_of(name)
+    runner = (INSIDE / "runner.py").read_text(encoding="utf-8")
     return module.command(memory_mb), {"runner": runner} | module.setup(memory_mb)
 
 

@@ -12,7 +12,6 @@ import json
 import symtable
 import sys
 
-PROGRAM = "<program>"
 MAX_MESSAGE = 1_000_000  # characters of one call or one result
 
 
@@ -44,7 +43,10 @@ def run(request, state, emit, ask, restore):
     """
     request = json.loads(request)
     code, tools = request["code"], request["tools"]
+    place = f"<step {request['step']}>"  # a name of its own for the lines of this program
     answers = []
+    for name in request["withdrawn"]:
+        state.pop(name, None)
     state.update(request["variables"])
     state.update({name: tool_function(name, ask) for name in tools}, __name__="__main__")
     state["final_answer"] = final_answer_function(answers)
@@ -53,13 +55,13 @@ def run(request, state, emit, ask, restore):
     sys.stdout = sys.stderr = Prints(emit)
     output, error = None, None
     try:
-        output = execute(parse(code, {*tools, "final_answer"}), state)
+        output = execute(parse(code, place, {*tools, "final_answer"}), place, state)
     except Answered:
         pass
     except ProgramRefused as refusal:
         error = str(refusal)
     except BaseException as failure:  # SystemExit and KeyboardInterrupt are the program's too
-        error = explain(failure, code)
+        error = explain(failure, place, code)
     finally:
         restore()
         sys.settrace(None)
@@ -77,6 +79,7 @@ def keeper():
     """
     modules = (ast, builtins, io, json, symtable, sys)
     originals = [(vars(module), dict(vars(module))) for module in modules]
+    originals.append((sys.modules, dict(sys.modules)))
     own = dict(vars(builtins))
 
     def restore():
@@ -91,59 +94,69 @@ class ProgramRefused(Exception):
     """The program was not started; the message says why."""
 
 
-def parse(code, reserved):
+def parse(code, place, reserved):
     """The tree of the program; refuses what does not parse and what replaces a tool."""
     try:
-        tree = ast.parse(code, PROGRAM)
-        table = symtable.symtable(code, PROGRAM, "exec")
+        tree = ast.parse(code, place)
+        table = symtable.symtable(code, place, "exec")
     except SyntaxError as error:
         text = (error.text or "").rstrip("\n")
-        place = f"\n{text}\n{' ' * ((error.offset or 1) - 1)}^" if text else ""
+        shown = f"\n{text}\n{' ' * ((error.offset or 1) - 1)}^" if text else ""
         raise ProgramRefused(
-            f"Code parsing failed on line {error.lineno} due to: SyntaxError: {error.msg}{place}"
+            f"Code parsing failed on line {error.lineno} due to: SyntaxError: {error.msg}{shown}"
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise ProgramRefused(
             f"Code parsing failed due to: {type(error).__name__}: {error}"
         ) from None
-    for symbol in table.get_symbols():
-        if symbol.get_name() in reserved and (symbol.is_assigned() or symbol.is_imported()):
+    for name in global_names(table):
+        if name in reserved:
             raise ProgramRefused(
-                f"Cannot assign to name '{symbol.get_name()}': doing this would erase the "
-                "existing tool!"
+                f"Cannot assign to name '{name}': doing this would erase the existing tool!"
             )
     return tree
 
 
-def execute(tree, state):
+def global_names(table):
+    """The names that a program assigns, defines or imports for all of itself."""
+    everywhere = table.get_type() == "module"
+    for symbol in table.get_symbols():
+        if symbol.is_assigned() or symbol.is_imported():
+            if everywhere or symbol.is_declared_global():
+                yield symbol.get_name()
+    for child in table.get_children():
+        yield from global_names(child)
+
+
+def execute(tree, place, state):
     """Run all statements; returns the value of the last one, if it is a value or an assignment."""
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
         head = ast.Module(tree.body[:-1], tree.type_ignores)
-        exec(compile(head, PROGRAM, "exec"), state)
-        return eval(compile(ast.Expression(last.value), PROGRAM, "eval"), state)
-    exec(compile(tree, PROGRAM, "exec"), state)
+        exec(compile(head, place, "exec"), state)
+        return eval(compile(ast.Expression(last.value), place, "eval"), state)
+    exec(compile(tree, place, "exec"), state)
     targets = getattr(last, "targets", None) or [getattr(last, "target", None)]
     if isinstance(last, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
         return state.get(targets[0].id) if isinstance(targets[0], ast.Name) else None
     return None
 
 
-def explain(failure, code):
+def explain(failure, place, code):
     """One line about an exception, with the line of this program where it happened."""
     number, trace = None, failure.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == PROGRAM:
+        if trace.tb_frame.f_code.co_filename == place:
             number = trace.tb_lineno
         trace = trace.tb_next
     lines = code.splitlines()
     known = number is not None and number <= len(lines)
-    place = f" at line {number} '{lines[number - 1].strip()}'" if known else ""
+    where = f" at line {number} '{lines[number - 1].strip()}'" if known else ""
     try:
         text = str(failure)
     except BaseException:
         text = "(its message cannot be shown)"
-    return f"Code execution failed{place} due to: {type(failure).__name__}: {text[:4000]}"
+    return f"Code execution failed{where} due to: {type(failure).__name__}: {text[:4000]}"
 
 
 def tool_function(name, ask):

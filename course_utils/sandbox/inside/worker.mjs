@@ -102,7 +102,8 @@ for (;;) {
     fresh.destroy();
     send({ done: result });
   } catch (error) { // not an exception of the program: Python itself can go no further
-    send({ broken: String(error).trim().split("\n")[0].slice(0, 300) });
+    console.error(error);
+    send({ broken: error.type ?? String(error).trim().split("\n")[0].slice(0, 300) });
     exit(1);
   }
 }
