@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from smolagents import CodeAgent, ToolCallingAgent, tool
 
 from course_utils.agent import run_agent
+from course_utils.claims import check_claims
 from course_utils.code_trace import (
     Call,
     CodeRun,
@@ -28,6 +29,7 @@ from course_utils.models.smolagents_model import CourseSmolModel
 from course_utils.sandbox import sandbox_executor
 from course_utils.show import View
 from course_utils.show.runs import findings_table, growth_chart, steps_table
+from course_utils.world.documents import Documents
 from course_utils.world.world import World
 
 TASK = "What is the weather in Paris?"
@@ -333,8 +335,6 @@ def test_the_chart_without_a_counter_has_two_parts():
 
 
 def test_findings_are_a_table_or_a_sentence():
-    from course_utils.claims import check_claims
-
     run = CodeRun(TASK, {}, (CodeStep(1, "It is <b>sunny</b>."),), "It is <b>sunny</b>.")
     view = findings_table(check_claims(run), "Paris")
     assert isinstance(view, View) and "no_supporting_observation" in view.text
@@ -443,3 +443,90 @@ def test_a_file_with_strange_line_breaks_survives(tmp_path):
     run = CodeRun("a\u2028b\x85c\rd", {}, (CodeStep(1, "x\x0cy\r\nz"),), "\x1c")
     run.save(tmp_path / "run.jsonl")
     assert load_run(tmp_path / "run.jsonl") == run
+
+
+# -- the claim check on real pages ---------------------------------------------------------------
+
+PAGES = Documents("wide_web")
+WEATHER = "What is the current weather in Paris?"
+BOND = "Generate me a photo of the car that James Bond drove in the latest movie"
+DEBUG = (
+    "I have some code that creates a bug: please debug it, then run it and return the final code"
+)
+SCRIPT = "numbers = [1, 2, 3]\n\nfor i in range(4):\n    print(numbers(i))\n"
+FIXED = SCRIPT.replace("range(4)", "range(len(numbers))").replace("numbers(i)", "numbers[i]")
+
+
+@tool
+def search_pages(query: str) -> str:
+    """Search the stored pages.
+
+    Args:
+        query: What to look for.
+    """
+    return "\n\n".join(f"[{page['title']}]\n{page['text']}" for page in PAGES.search(query))
+
+
+@tool
+def image_generator(prompt: str) -> str:
+    """Make a picture.
+
+    Args:
+        prompt: What it shows.
+    """
+    return "picture_1"
+
+
+@pytest.mark.parametrize(
+    ("task", "programs", "expected"),
+    [
+        (
+            WEATHER,
+            [
+                "print(search_pages('current weather in Paris, France'))",
+                "final_answer('Clear sky, around 13-16°C')",
+            ],
+            {"contradicting_sources"},
+        ),
+        (
+            WEATHER,
+            [
+                "print(search_pages('current weather in Paris, France'))",
+                "final_answer('One page says 13 °C and partly cloudy, another clear, +16 °C.')",
+            ],
+            set(),
+        ),
+        (
+            WEATHER,
+            ["print(search_pages('current weather in Paris'))", "final_answer('Sunny, 21 °C')"],
+            {"no_supporting_observation"},
+        ),
+        (
+            BOND,
+            ["final_answer(image_generator('the car of the latest Bond movie, high-res'))"],
+            {"instruction_ignored", "tool_never_used"},
+        ),
+        (
+            BOND,
+            ["final_answer(image_generator(search_pages('James Bond car latest movie')))"],
+            {"unread_result"},
+        ),
+        (
+            BOND,
+            [
+                "print(search_pages('James Bond car latest movie'))",
+                "final_answer(image_generator(prompt='Aston Martin DB5'))",
+            ],
+            set(),
+        ),
+        (DEBUG, [f"final_answer({FIXED!r})"], {"instruction_ignored"}),
+        (DEBUG, [SCRIPT, FIXED, f"final_answer({FIXED!r})"], set()),
+    ],
+)
+def test_the_claim_check_on_real_tools_in_the_sandbox(task, programs, expected, sandbox):
+    replies = [f"Thought: I go on.\n<code>\n{program}\n</code>" for program in programs]
+    tools = [] if task == DEBUG else [search_pages, image_generator][: 1 + (task == BOND)]
+    agent = CodeAgent(tools, model(*replies), verbosity_level=0, executor=sandbox)
+    given = {"code": SCRIPT} if task == DEBUG else None
+    run = quiet(agent, task, additional_args=given)
+    assert {finding.kind for finding in check_claims(run)} == expected
