@@ -12,7 +12,8 @@ Its modules are meant to be read. A good order, each building on those before it
 8.  memory      counting and trimming a conversation
 9.  world       the small world that the tools act on: clock, outbox, documents, …
 10. evaluation  counting outcomes, and how sure a count can be
-11. show, widgets, exercises    tables, charts and checks for the notebooks
-12. course_map, minutes, selfcheck    the course about itself
-13. cli         the commands behind `python -m course_utils`
+11. code_trace, claims, otel    a run as data, held against its answer, sent to other tools
+12. show, widgets, exercises    tables, charts and checks for the notebooks
+13. course_map, minutes, selfcheck    the course about itself
+14. cli         the commands behind `python -m course_utils`
 """
