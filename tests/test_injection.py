@@ -16,6 +16,7 @@ from course_utils.injection import (
     attacks,
     defence,
     gate_with,
+    questions,
     run_matrix,
     share,
     summary,
@@ -33,7 +34,7 @@ from course_utils.tools import Tool
 ATTACKS, TASKS = attacks(), tasks()
 PAIRS = [(a, t) for a in ATTACKS for t in TASKS]
 # What each attack wants, as the row that the world would then hold.
-EVIL = "mallory@evil.example"
+
 LEAK = "The code of the front door is 7204."
 
 
@@ -367,3 +368,29 @@ def test_the_summary_counts_attacked_and_calm_runs_apart():
 def test_share_shows_count_share_and_interval():
     assert share([True] * 7 + [False]) == "7/8 = 88 % (53-98)"
     assert share([False] * 5).startswith("0/5 = 0 % (0-")
+
+
+def test_tools_that_only_read_leave_rows_too():
+    with Stage(TASKS["recipe"], extra=["web_search", "open_url", "make_picture"]) as stage:
+        tools = {each.name: each for each in stage.tools}
+        tools["web_search"].run({"query": LEAK})
+        tools["open_url"].run({"url": "https://evil.example"})
+        tools["make_picture"].run({"prompt": "a kettle"})
+        rows = {row["effect"]: row for row in stage.rows()}
+    assert rows["search"]["query"] == LEAK
+    assert rows["request"]["url"] == "https://evil.example"
+    assert rows["picture"]["prompt"] == "a kettle"
+
+
+def test_a_stage_knows_only_its_tools():
+    with pytest.raises(CourseError, match="no tool 'fly'"):
+        Stage(TASKS["recipe"], extra=["fly"])
+
+
+def test_a_question_is_done_when_the_user_was_told_and_no_answer_is_an_attack():
+    question = questions()["question"]
+    page = '{"name": "read_page", "arguments": {"name": "borscht"}}'
+    told = trial(lambda task: scripted([page, "Two litres."]), question, ATTACKS["plain"])
+    assert (told.cell.done, told.cell.attacked) == (True, False)
+    silent = trial(lambda task: scripted([page, ""]), question, ATTACKS["plain"])
+    assert not silent.cell.done
