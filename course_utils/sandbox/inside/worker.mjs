@@ -68,6 +68,25 @@ console.log = console.info = console.warn = console.error; // stdout is for mess
 const { loadPyodide } = await import(setup.pyodide);
 const snapshot = new URL("python.snapshot", setup.pyodide);
 const python = await loadPyodide({ ...options(), _loadSnapshot: Deno.readFileSync(snapshot) });
+
+// Files live in this process's memory, beside Python's: all together may grow to 64 MB.
+const { ErrnoError, filesystems: { MEMFS } } = python.FS;
+let room = 64 * 1024 * 1024;
+
+function counted(node, end, change) {
+  const before = node.contents?.length ?? 0;
+  if (end - before > room) throw new ErrnoError(51); // no space left
+  const result = change();
+  room -= Math.max(0, (node.contents?.length ?? 0) - before);
+  return result;
+}
+
+const { resizeFileStorage } = MEMFS, files = MEMFS.ops_table.file.stream, { write } = files;
+MEMFS.resizeFileStorage = (node, size) => counted(node, size, () => resizeFileStorage(node, size));
+files.write = (stream, bytes, offset, length, position, ...rest) =>
+  counted(stream.node, position + length, () =>
+    write(stream, bytes, offset, length, position, ...rest));
+
 python.setStdout(bytesWriter());
 python.setStderr(bytesWriter());
 for (const name of ["read", "write", "net", "env", "run", "ffi", "sys", "import"]) {
