@@ -243,3 +243,14 @@ def test_where_nothing_runs_code_is_refused(monkeypatch):
     )
     monkeypatch.setattr(bubblewrap, "problem", lambda: None)
     assert Sandbox().variant == "bubblewrap"
+
+
+def test_chance_begins_anew_with_every_worker_and_entropy_is_real(sandbox):
+    code = "import random, os\nprint(random.random())\nlen(os.urandom(8))"
+    seen = set()
+    for _ in range(2):
+        with Sandbox(imports=["random", "os"], seconds=30, variant=sandbox.variant) as other:
+            done = other.run(code)
+        assert (done.output, done.error) == (8, None)
+        seen.add(done.logs)
+    assert len(seen) == 1

@@ -27,7 +27,8 @@ class Sandbox:
     `variant` is "deno", "bubblewrap", or None for the first that runs here.
 
     Raises SandboxUnavailable if none does. The worker starts with the first `run` (seconds) and
-    stays; variables and functions stay with it.
+    stays; variables and functions stay with it. `random` begins with the same seed in each, so
+    that runs can be repeated.
 
     >>> with Sandbox() as sandbox:  # doctest: +SKIP
     ...     sandbox.run("6 * 7").output

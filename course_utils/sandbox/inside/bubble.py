@@ -9,6 +9,7 @@ import ctypes
 import json
 import os
 import platform
+import random
 import resource
 import struct
 import sys
@@ -92,6 +93,7 @@ def main():
     first, state = {}, {}
     exec(runner, first)
     restore = first["keeper"]()
+    random.seed(0)
     send({"ready": f"Python {platform.python_version()}"})
     while request := requests.readline().decode():
         left = setup["output_chars"]

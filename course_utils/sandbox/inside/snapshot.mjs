@@ -6,4 +6,6 @@ import { options } from "./options.mjs";
 const [pyodide, file] = Deno.args;
 const { loadPyodide } = await import(pyodide);
 const python = await loadPyodide({ ...options(), _makeSnapshot: true });
+// What every step needs.
+python.runPython("import ast, collections, datetime, io, json, math, re, symtable");
 Deno.writeFileSync(file, python.makeMemorySnapshot());

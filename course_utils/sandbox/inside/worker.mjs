@@ -95,7 +95,8 @@ for (const name of ["read", "write", "net", "env", "run", "ffi", "sys", "import"
 
 // Nothing of Python may lead back to JavaScript: these modules are gone, and so is their finder.
 python.runPython(`
-import sys
+import random, sys
+random.seed(0)
 for name in list(sys.modules):
     if name.split(".")[0] in ("js", "pyodide_js", "pyodide", "_pyodide", "_pyodide_core"):
         sys.modules[name] = None
@@ -108,7 +109,6 @@ const first = dict();
 exec(runner, first);
 const restore = first.get("keeper")();
 const state = dict();
-delete globalThis.Deno;
 send({ ready: `Python ${python.runPython("sys.version.split()[0]")}` });
 
 for (;;) {
