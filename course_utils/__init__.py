@@ -11,6 +11,7 @@ Its modules are meant to be read. A good order, each building on those before it
 7.  react       the same loop for models that know no tool calls
 8.  memory      counting and trimming a conversation
 9.  world       the small world that the tools act on: clock, outbox, documents, …
+    sandbox     where programs that a model wrote run
 10. evaluation  counting outcomes, and how sure a count can be
 11. code_trace, claims, otel    a run as data, held against its answer, sent to other tools
 12. show, widgets, exercises    tables, charts and checks for the notebooks

@@ -181,6 +181,16 @@ def test_the_call_handler_decides(sandbox):
     assert done.calls[1].arguments == {"0": 1, "1": 2}
 
 
+def test_the_record_is_what_was_asked_whatever_the_tool_does_with_it(sandbox):
+    def spoil(items):
+        items.append("spoilt")
+        return items
+
+    with Sandbox(tools=[spoil], seconds=30, variant=sandbox.variant) as other:
+        (call,) = other.run("spoil(['a'])").calls
+    assert (call.arguments, call.result) == ({"items": ["a"]}, ["a", "spoilt"])
+
+
 def test_an_interrupted_tool_ends_the_worker_and_the_next_step_has_another(sandbox):
     def interrupted():
         raise KeyboardInterrupt
@@ -200,7 +210,11 @@ def test_after_close_another_worker_starts_empty(sandbox):
 
 def test_the_answer_is_shown_with_its_calls(sandbox):
     text = repr(sandbox.run("print('hi')\nsearch('Rome')\nfinal_answer(2)"))
-    assert text == "hi\nsearch(query='Rome') ok\nfinal answer: 2"
+    call = "search(query='Rome') -> {'query': 'Rome', 'limit': 3}"
+    assert text == f"hi\n{call}\nfinal answer: 2"
+    failed = sandbox.run("search('nothing')")
+    assert repr(failed.calls[0]) == "search(query='nothing') failed: \"KeyError: 'no such page'\""
+    assert len(repr(sandbox.run("'x' * 9999"))) < 2100
     assert repr(sandbox.run("1 / 0")).startswith("Code execution failed at line 1")
 
 

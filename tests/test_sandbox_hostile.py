@@ -6,6 +6,7 @@ All may import everything ("*"): the list of imports is for clarity, not what ke
 import os
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -327,6 +328,26 @@ def test_mischief_ends_with_the_step_that_did_it(host, name):
     host.asked.clear()
     assert (done.output, done.logs, done.error) == ("real", "4.0\nfound\n", None)
     assert [call.name for call in done.calls] == ["search"]
+
+
+@pytest.mark.skipif(PROBLEMS["bubblewrap"] is not None, reason=f"{PROBLEMS['bubblewrap']}")
+def test_a_program_that_says_it_is_done_and_goes_on_is_stopped():
+    """There the program shares Python with what sends its messages, and may find it."""
+    code = (
+        "import sys\nframe = sys._getframe()\n"
+        "while 'send' not in frame.f_locals: frame = frame.f_back\n"
+        'frame.f_locals["send"]({"done": \'{"output": 99, "error": null, "is_final": false}\'})\n'
+        "while True: pass"
+    )
+    with Sandbox(imports=["sys"], seconds=2, variant="bubblewrap") as sandbox:
+        done = sandbox.run(code)  # 99 is its word, as any output is
+        assert (done.output, done.calls) == (99, ())
+        number = sandbox._worker._runs_programs
+        while "R" in (state := Path(f"/proc/{number}/stat").read_text().rsplit(")")[1].split()[0]):
+            pass  # the signal needs a moment
+        assert state == "T"
+        assert "its time limit" in sandbox.run("1 + 1").error
+        assert sandbox.run("1 + 1").output == 2
 
 
 SCRIPT = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Callable, Iterable
@@ -189,6 +190,7 @@ class _Step:
         if len(self.calls) >= self.sandbox.max_calls:
             limit = self.sandbox.max_calls
             return {"error": f"{name} was not called: {limit} calls are the limit of one step."}
+        arguments = copy.deepcopy(tool.bind(args, kwargs))  # as asked, whatever the tool does
         try:
             result = self.handle(tool, args, kwargs)
             text = json.dumps(result, allow_nan=False)
@@ -196,10 +198,10 @@ class _Step:
                 raise ValueError(f"the result is longer than {MAX_RESULT} characters")
         except Exception as error:  # whatever a tool raises is news for the program
             problem = f"{type(error).__name__}: {error}"
-            self.calls.append(HostCall(name, tool.bind(args, kwargs), problem, False))
+            self.calls.append(HostCall(name, arguments, problem, False))
             return {"error": f"{name} failed: {problem}"}
         value = json.loads(text)  # as the program gets it, whatever becomes of the tool's object
-        self.calls.append(HostCall(name, tool.bind(args, kwargs), value, True))
+        self.calls.append(HostCall(name, arguments, value, True))
         return {"value": value}
 
     def handle(self, tool: Offer, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from course_utils.errors import CourseError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HostCall:
     """A tool that the host ran because a program asked for it, written down by the host.
 
@@ -22,8 +22,14 @@ class HostCall:
     result: Any
     ok: bool
 
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{key}={short(value, 200)}" for key, value in self.arguments.items())
+        return (
+            f"{self.name}({arguments}) {'->' if self.ok else 'failed:'} {short(self.result, 200)}"
+        )
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Execution:
     """One step: the program's own account of itself, and in `calls` what it really asked for.
 
@@ -40,19 +46,19 @@ class Execution:
 
     def __repr__(self) -> str:
         parts = [self.logs.rstrip("\n")] if self.logs else []
-        parts += [
-            f"{call.name}({show(call.arguments)}) {'ok' if call.ok else 'failed'}"
-            for call in self.calls
-        ]
+        parts += [repr(call) for call in self.calls]
         if self.error is not None:
             parts.append(self.error)
         else:
-            parts.append(f"{'final answer' if self.is_final_answer else 'output'}: {self.output!r}")
+            kind = "final answer" if self.is_final_answer else "output"
+            parts.append(f"{kind}: {short(self.output, 2000)}")
         return "\n".join(parts)
 
 
-def show(arguments: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+def short(value: Any, most: int) -> str:
+    """The repr of a value, cut after `most` characters."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 @dataclass(frozen=True)
