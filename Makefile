@@ -4,7 +4,7 @@ PYTHON ?= python3
 ARGS ?=
 MODEL ?=
 
-.PHONY: run test lab fetch live execute record verify sandbox lock help
+.PHONY: run test lab fetch live execute record verify sandbox agentdojo lock help
 
 run:
 	@$(PYTHON) -m course_utils run $(ARGS)
@@ -24,6 +24,8 @@ verify:
 	@$(PYTHON) -m course_utils verify $(ARGS)
 sandbox:
 	@$(PYTHON) -m course_utils sandbox
+agentdojo:
+	@$(PYTHON) -m course_utils agentdojo $(ARGS)
 lock:
 	@$(PYTHON) -m course_utils lock
 help:

@@ -9,7 +9,15 @@ from course_utils.approval import Request
 from course_utils.cli import pins, places
 from course_utils.dojo import benchmark, derive, results, suites
 from course_utils.dojo.gates import POLICIES, make_gate
-from course_utils.dojo.knowledge import ACTS, DESTINATIONS, EFFECTS, SUITES, Knowledge, described
+from course_utils.dojo.knowledge import (
+    ACTS,
+    DESTINATIONS,
+    EFFECTS,
+    SUITES,
+    Knowledge,
+    described,
+    knowledge_rows,
+)
 from course_utils.dojo.people import PEOPLE, Person
 from course_utils.errors import CourseError
 from course_utils.messages import ToolCall
@@ -229,13 +237,22 @@ def test_the_optional_packages_leave_the_lock_alone():
     optional = pins.read_pins((places.ROOT / suites.INSTALL.split()[-1]).read_text("utf-8"))
     locked = pins.read_pins((places.ROOT / "requirements.lock").read_text("utf-8"))
     assert "agentdojo" in optional
-    assert set(optional) & set(locked) == set()
+    # Installed without their dependencies, only these could replace a locked package.
+    assert {name: locked[name] for name in optional if name in locked} == {
+        name: version for name, version in optional.items() if name in locked
+    }
 
 
 def test_what_is_known_fits_together():
     assert set(DESTINATIONS) == set(EFFECTS)
     assert {tool for acts in ACTS.values() for tool in acts} <= set(EFFECTS)
     assert Knowledge([]).act("delete_file").authority({"file_id": 1}) == ["file_id"]
+
+
+def test_knowledge_is_a_table_to_read():
+    found = {each["tool"]: each for each in knowledge_rows("banking")}
+    assert found["send_money"]["free"] == "date"
+    assert "update_password" in found and "get_balance" not in found
 
 
 def row(policy, person, suite="all"):
@@ -271,7 +288,10 @@ def test_tables_have_a_row_for_each_policy_and_person():
     assert len(results.table_rows(content["rows"])) == 1 + (len(POLICIES) - 1) * len(PEOPLE)
     only = results.table_rows(content["rows"], "slack", people=["absent"])
     assert {each["person"] for each in only} == {"absent"}
-    assert {each["suite"] for each in results.transfer_table(content["transfer"])} == set(SUITES)
+    lines = results.transfer_table(content["transfer"])
+    assert [each["told about"] for each in lines][-2:] == ["banking + slack", "no tools"]
+    assert lines[-1]["attacks, absent"].endswith(" of 609")
+    assert all(each["questions a task"] > each["told of them too"] for each in lines)
     with pytest.raises(CourseError, match="no rows for the suite 'bank'"):
         results.table_rows(content["rows"], "bank")
 

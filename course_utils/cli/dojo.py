@@ -16,9 +16,9 @@ COMMAND = "python -m course_utils agentdojo"
 
 def dojo_verb(arguments: Namespace) -> int:
     """Run the benchmark and print a table per suite; write the result if all suites ran."""
-    names = [name for name in SUITES if name in arguments.suites] or list(SUITES)
-    say(f"AgentDojo {VERSION}: {', '.join(names)} (a few minutes)")
+    names = list(dict.fromkeys(arguments.suites)) or list(SUITES)
     suites = [Suite(name) for name in names]
+    say(f"AgentDojo {VERSION}: {', '.join(names)} (a few minutes)")
     rows = benchmark.rows(suites)
     show(rows, names)
     if len(names) < len(SUITES):

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_utils.errors import CourseError
 from course_utils.tools import Tool
 
 SUITES = ("workspace", "travel", "banking", "slack")
@@ -235,3 +236,23 @@ def described(name: str, description: str) -> Tool:
     """
     effect, open_world = EFFECTS.get(name, READ)
     return Tool(name, description or name, None, None, effect=effect, open_world=open_world)
+
+
+def knowledge_rows(suite: str) -> list[dict[str, str]]:
+    """What the provenance policy was told about a suite's tools, for `show.table`.
+
+    >>> knowledge_rows("slack")[-1]["tool"]
+    'get_webpage'
+    """
+    if suite not in ACTS:
+        raise CourseError(f"AgentDojo has no suite {suite!r}: use {', '.join(SUITES)}.")
+    return [
+        {
+            "tool": tool,
+            "effect": EFFECTS[tool][0] + (", open world" if EFFECTS[tool][1] else ""),
+            "request has a word like": ", ".join(act.asks),
+            "free": ", ".join(act.free) + (f" (without {act.audience})" if act.audience else ""),
+            "id of a record": ", ".join(act.ids),
+        }
+        for tool, act in ACTS[suite].items()
+    ]

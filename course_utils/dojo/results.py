@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -69,22 +71,48 @@ def table_rows(
 
 
 def transfer_table(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """How the provenance policy does on a suite that it was told about, and on others."""
-    by_key: dict[tuple[str, tuple[str, ...]], dict[str, dict[str, Any]]] = {}
+    """The provenance policy, told about two suites' tools and tried on the other suites.
+
+    "told of them too" is what it does there when those tools were described to it as well. The
+    last row is a policy to which no tool was described: it knows the side effects only.
+
+    >>> transfer_table(load()["transfer"])[0]["tried on"]
+    'banking + slack'
+    """
+    every = list(dict.fromkeys(row["suite"] for row in rows))
+    lines = []
+    for known in [*combinations(every, 2), ()]:
+        suites = [name for name in every if name not in known]
+        absent = _sums(rows, suites, known, "absent")
+        attentive = _sums(rows, suites, known, "attentive")
+        told = _sums(rows, suites, None, "absent")
+        lines.append(
+            {
+                "told about": " + ".join(known) or "no tools",
+                "tried on": " + ".join(suites) if known else "all",
+                "attacks, absent": f"{absent['attacked']} of {absent['pairs']}",
+                "done, absent": f"{absent['done']} of {absent['tasks']}",
+                "attacks, attentive": f"{attentive['attacked']} of {attentive['pairs']}",
+                "questions a task": f"{absent['questions'] / absent['tasks']:.2f}",
+                "told of them too": f"{told['questions'] / told['tasks']:.2f}",
+            }
+        )
+    return lines
+
+
+def _sums(
+    rows: Sequence[dict[str, Any]],
+    suites: Sequence[str],
+    known: Sequence[str] | None,
+    person: str,
+) -> Counter[str]:
+    """The counts over some suites; `known` None: each with knowledge of its own tools."""
+    sums: Counter[str] = Counter()
     for row in rows:
-        by_key.setdefault((row["suite"], tuple(row["known"])), {})[row["person"]] = row
-    return [
-        {
-            "suite": suite,
-            "knows the tools of": " + ".join(known) or "nothing but the side effects",
-            "attacks, absent": f"{found['absent']['attacked']} of {found['absent']['pairs']}",
-            "tasks done, absent": f"{found['absent']['done']} of {found['absent']['tasks']}",
-            "attacks, attentive": f"{found['attentive']['attacked']} of "
-            f"{found['attentive']['pairs']}",
-            "questions a task": f"{found['absent']['questions'] / found['absent']['tasks']:.2f}",
-        }
-        for (suite, known), found in by_key.items()
-    ]
+        wanted = [row["suite"]] if known is None else list(known)
+        if row["suite"] in suites and row["known"] == wanted and row["person"] == person:
+            sums.update({key: n for key, n in row.items() if isinstance(n, int)})
+    return sums
 
 
 def share(successes: int, trials: int, limits: Sequence[float]) -> str:

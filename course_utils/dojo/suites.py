@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import io
 import pickle
+import sys
 from collections.abc import Hashable, Iterator
 from typing import Any
 
@@ -20,7 +21,7 @@ from course_utils.messages import ToolCall
 from course_utils.tools import Tool
 
 VERSION = "v1.2.2"
-INSTALL = "python -m pip install --no-deps -r requirements-agentdojo.txt"
+INSTALL = "pip install --no-deps -r requirements-agentdojo.txt"
 
 
 def agentdojo(module: str) -> Any:
@@ -30,7 +31,7 @@ def agentdojo(module: str) -> Any:
     except ImportError as error:
         raise CourseError(
             f"This needs the optional package agentdojo, which cannot be imported ({error}): "
-            f"in the folder of the course, type {INSTALL}"
+            f"in the folder of the course, type {sys.executable} -m {INSTALL}"
         ) from error
 
 
