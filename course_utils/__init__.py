@@ -13,8 +13,9 @@ Its modules are meant to be read. A good order, each building on those before it
 9.  world       the small world that the tools act on: clock, outbox, documents, …
     sandbox     where programs that a model wrote run
 10. evaluation  counting outcomes, and how sure a count can be
-11. code_trace, claims, otel    a run as data, held against its answer, sent to other tools
-12. show, widgets, exercises    tables, charts and checks for the notebooks
-13. course_map, minutes, selfcheck    the course about itself
-14. cli         the commands behind `python -m course_utils`
+11. injection, dojo    attacks, defences, and the gate on a public benchmark
+12. code_trace, claims, otel    a run as data, held against its answer, sent to other tools
+13. show, widgets, exercises    tables, charts and checks for the notebooks
+14. course_map, minutes, selfcheck    the course about itself
+15. cli         the commands behind `python -m course_utils`
 """
