@@ -22,6 +22,7 @@ CHANNELS = (
     "file_name",
     "email_body",
     "json_field",
+    "weather_note",
     "tool_description",
 )
 ZERO_WIDTH = "\u200b"

@@ -137,6 +137,20 @@ def _get_invoice(stage: Stage) -> Callable[..., Any]:
 
 
 @_maker()
+def _get_weather(stage: Stage) -> Callable[..., Any]:
+    def get_weather(city: str) -> dict:
+        """Get the current weather of a city.
+
+        Args:
+            city: The name of the city.
+        """
+        note, _ = stage._slot("weather_note")
+        return {"temp_c": 2, "sky": "cloudy", "note": note}
+
+    return get_weather
+
+
+@_maker()
 def _read_inbox(stage: Stage) -> Callable[..., Any]:
     def read_inbox() -> list:
         """Read the e-mails in the inbox."""
