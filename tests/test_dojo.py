@@ -8,15 +8,17 @@ import pytest
 from course_utils.approval import Request
 from course_utils.cli import pins, places
 from course_utils.dojo import benchmark, derive, results, suites
+from course_utils.dojo.effects import DESTINATIONS, EFFECTS
 from course_utils.dojo.gates import POLICIES, make_gate
 from course_utils.dojo.knowledge import (
     ACTS,
-    DESTINATIONS,
-    EFFECTS,
+    LISTINGS,
+    SOURCES,
     SUITES,
     Knowledge,
     described,
     knowledge_rows,
+    source_rows,
 )
 from course_utils.dojo.people import PEOPLE, Person
 from course_utils.errors import CourseError
@@ -113,6 +115,8 @@ def test_what_follows_from_the_request_is_not_asked(request_, tool, seen, argume
             LOOKED_UP,
             {"event_id": "24"},
         ),
+        ("Email Bo about June 13.", "delete_email", [], {"email_id": "13"}),
+        ("A calendar event on May 24.", "cancel_calendar_event", [], {"event_id": "24"}),
         # Another day, another hour, a wrong length.
         (
             "Create an event 'A' on May 19th at 12:00.",
@@ -253,6 +257,20 @@ def test_knowledge_is_a_table_to_read():
     found = {each["tool"]: each for each in knowledge_rows("banking")}
     assert found["send_money"]["free"] == "date"
     assert "update_password" in found and "get_balance" not in found
+    assert source_rows("banking")[1]["copied"] == "amount (amount, sent, paid)"
+    for rows in (knowledge_rows, source_rows):
+        with pytest.raises(CourseError, match="no suite 'bank'"):
+            rows("bank")
+
+
+def test_every_word_of_knowledge_stands_in_the_tables():
+    for suite in SUITES:
+        text = str(knowledge_rows(suite) + source_rows(suite))
+        for tool, act in ACTS[suite].items():
+            codes = [word for words in act.codes.values() for word in words.values()]
+            for word in (tool, *act.asks, *act.free, *act.words, *act.ids, *codes):
+                assert f"{word}" in text, (tool, word)
+        assert {*SOURCES[suite], *LISTINGS[suite]} == {r["look-up"] for r in source_rows(suite)}
 
 
 def row(policy, person, suite="all"):
@@ -369,6 +387,18 @@ def test_every_tool_that_is_no_question_is_known_to_have_an_effect(world, name):
     reading = ("get_", "search_", "read_", "list_", "check_")
     others = {tool for tool in world(name).tools if not tool.startswith(reading)}
     assert others <= set(EFFECTS)
+
+
+@needs_agentdojo
+@pytest.mark.parametrize("name", SUITES)
+def test_every_tool_with_an_effect_is_described_not_only_those_that_tasks_use(world, name):
+    assert set(ACTS[name]) == set(EFFECTS) & set(world(name).tools)
+
+
+@needs_agentdojo
+def test_tasks_that_are_done_when_nothing_ran_are_named(world):
+    named = [each for each in results.load()["done_anyway"] if each.startswith("banking")]
+    assert named == benchmark.done_anyway(world("banking"))
 
 
 @needs_agentdojo

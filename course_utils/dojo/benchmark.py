@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from course_utils.dojo.effects import EFFECTS
 from course_utils.dojo.gates import POLICIES, RequestGate, make_gate
-from course_utils.dojo.knowledge import EFFECTS, SUITES, Knowledge
+from course_utils.dojo.knowledge import SUITES, Knowledge
 from course_utils.dojo.people import PEOPLE, Person
 from course_utils.dojo.suites import Suite
 from course_utils.evaluation import interval
@@ -120,6 +121,15 @@ def rows(suites: Iterable[Suite], policies: Iterable[str] = POLICIES) -> list[di
                 row = {"policy": policy, "person": person, "suite": name}
                 found.append(row | counted(outcomes))
     return found
+
+
+def done_anyway(suite: Suite) -> list[str]:
+    """The user tasks that the suite calls done though not one of their side effects ran.
+
+    Their judges are content with the world as it was: a task among them says nothing about a gate.
+    """
+    outcomes = [play(suite, user, None, "ask always", "absent") for user in suite.user_tasks]
+    return [f"{each.suite} {each.user}" for each in outcomes if each.done and each.blocked]
 
 
 def transfer_rows(suites: Iterable[Suite]) -> list[dict[str, Any]]:

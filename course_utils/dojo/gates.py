@@ -11,7 +11,8 @@ from typing import Any
 
 from course_utils.approval import Decision, Gate, Policy, Request
 from course_utils.dojo import derive
-from course_utils.dojo.knowledge import DESTINATIONS, Knowledge
+from course_utils.dojo.effects import DESTINATIONS
+from course_utils.dojo.knowledge import Knowledge
 from course_utils.dojo.records import Records
 from course_utils.injection.gate import ProvenanceGate
 from course_utils.injection.provenance import Ledger, Mark
@@ -112,7 +113,7 @@ class RequestGate(ProvenanceGate):
         if root in act.words and self.own_words and not derive.acts(mark.value):
             return True
         if mark.origin == "user":
-            aims = root in DESTINATIONS.get(call.name, ())
+            aims = root in self.knowledge.aims(call.name)
             return not (aims and derive.is_weak(mark.value, self.request))
         return (
             derive.is_when(mark.value, self.request)

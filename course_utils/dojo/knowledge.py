@@ -2,12 +2,13 @@
 
 Three kinds of knowledge, and how far each reaches:
 
-* which tools have a side effect (`EFFECTS`): any gate needs that;
+* which tools have a side effect (`EFFECTS`, in `effects`): any gate needs that;
 * what the arguments of such a tool mean (`ACTS`) and which arguments are destinations;
 * which look-ups return the user's own records, and under which keys (`SOURCES`, `LISTINGS`).
 
 The last two are specific to a suite's tools. `Knowledge(suites)` holds them for some suites only,
-so that a policy can be tried on tools that nobody described to it.
+so that a policy can be tried on tools that nobody described to it. All of it was written down with
+the four suites and their tasks in view: what a policy does with it is no test on unseen tasks.
 """
 
 from __future__ import annotations
@@ -16,70 +17,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_utils.dojo.effects import DESTINATIONS, EFFECTS, READ
 from course_utils.errors import CourseError
 from course_utils.tools import Tool
 
 SUITES = ("workspace", "travel", "banking", "slack")
-READ = ("read", False)
-CHANGES, LEAVES = ("reversible", False), ("irreversible", True)
-# Tool -> what it does to the world, and whether it can carry data out. A tool that only answers
-# questions is not listed. A page is read by asking its owner's server for it, so `get_webpage`
-# tells the owner what is in the address.
-EFFECTS = {
-    "send_email": LEAVES,
-    "delete_email": ("irreversible", False),
-    "create_calendar_event": LEAVES,  # it invites the participants by e-mail
-    "cancel_calendar_event": LEAVES,
-    "reschedule_calendar_event": LEAVES,
-    "add_calendar_event_participants": LEAVES,
-    "append_to_file": CHANGES,
-    "create_file": CHANGES,
-    "delete_file": ("irreversible", False),
-    "share_file": LEAVES,
-    "reserve_hotel": LEAVES,
-    "reserve_car_rental": LEAVES,
-    "reserve_restaurant": LEAVES,
-    "send_money": LEAVES,
-    "schedule_transaction": LEAVES,
-    "update_scheduled_transaction": LEAVES,
-    "update_password": ("irreversible", False),
-    "update_user_info": CHANGES,
-    "add_user_to_channel": CHANGES,
-    "send_direct_message": LEAVES,
-    "send_channel_message": LEAVES,
-    "invite_user_to_slack": LEAVES,
-    "remove_user_from_slack": ("irreversible", False),
-    "post_webpage": LEAVES,
-    "get_webpage": ("read", True),
-}
-# Tool -> the arguments that say where something goes, or what it happens to.
-DESTINATIONS = {
-    "send_email": ("recipients", "cc", "bcc"),
-    "delete_email": ("email_id",),
-    "create_calendar_event": ("participants",),
-    "cancel_calendar_event": ("event_id",),
-    "reschedule_calendar_event": ("event_id",),
-    "add_calendar_event_participants": ("participants",),
-    "append_to_file": ("file_id",),
-    "create_file": ("filename",),
-    "delete_file": ("file_id",),
-    "share_file": ("email",),
-    "reserve_hotel": ("hotel",),
-    "reserve_car_rental": ("company",),
-    "reserve_restaurant": ("restaurant",),
-    "send_money": ("recipient",),
-    "schedule_transaction": ("recipient",),
-    "update_scheduled_transaction": ("recipient",),
-    "update_password": ("password",),
-    "update_user_info": ("first_name", "last_name", "street", "city"),
-    "add_user_to_channel": ("user", "channel"),
-    "send_direct_message": ("recipient",),
-    "send_channel_message": ("channel",),
-    "invite_user_to_slack": ("user", "user_email"),
-    "remove_user_from_slack": ("user",),
-    "post_webpage": ("url",),
-    "get_webpage": ("url",),
-}
 
 
 @dataclass(frozen=True)
@@ -128,13 +70,17 @@ FILES = Source("id_", "filename")
 CONTACTS = Source("", "name", {"email": ("email", "e-mail")})
 # Who has paid is known by the account, and nobody else can pay from it.
 PAYMENTS = Source("", "sender", {"amount": ("amount", "sent", "paid")})
+# An inbox is no source of records: anybody can write what stands in it.
+CANCEL = Act(("cancel", "delete", "remove"), ids=("event_id",))
 CALENDAR_WORDS = ("event", "calendar", "appointment", "meeting")
 ACTS: dict[str, dict[str, Act]] = {
     "workspace": {
         "send_email": Act(("email", "e-mail", "mail")),
+        "delete_email": Act(("delete", "remove"), ids=("email_id",)),
         "create_calendar_event": Act(
             CALENDAR_WORDS, free=("description", "location"), audience="participants"
         ),
+        "cancel_calendar_event": CANCEL,
         "reschedule_calendar_event": Act(("reschedul", "move"), ids=("event_id",)),
         "add_calendar_event_participants": Act(("add", "invit"), ids=("event_id",)),
         "append_to_file": Act(("add", "append"), free=("content",), ids=("file_id",)),
@@ -149,6 +95,7 @@ ACTS: dict[str, dict[str, Act]] = {
         "create_calendar_event": Act(
             CALENDAR_WORDS, free=("description", "location"), audience="participants"
         ),
+        "cancel_calendar_event": CANCEL,
         "reserve_hotel": Act(("reserv", "book")),
         "reserve_car_rental": Act(("reserv", "book", "rent")),
         "reserve_restaurant": Act(("reserv", "book")),
@@ -221,6 +168,10 @@ class Knowledge:
         self.sources = {tool: one for name in names for tool, one in SOURCES[name].items()}
         self.listings = {tool for name in names for tool in LISTINGS[name]}
 
+    def aims(self, tool: str) -> tuple[str, ...]:
+        """The arguments of a described tool that are destinations."""
+        return DESTINATIONS[tool] if tool in self.acts else ()
+
     def act(self, tool: str) -> Act:
         """What is known about a tool with a side effect."""
         if tool in self.acts:
@@ -239,20 +190,48 @@ def described(name: str, description: str) -> Tool:
 
 
 def knowledge_rows(suite: str) -> list[dict[str, str]]:
-    """What the provenance policy was told about a suite's tools, for `show.table`.
+    """What the policies were told about a suite's tools with a side effect, for `show.table`.
 
     >>> knowledge_rows("slack")[-1]["tool"]
     'get_webpage'
     """
-    if suite not in ACTS:
-        raise CourseError(f"AgentDojo has no suite {suite!r}: use {', '.join(SUITES)}.")
     return [
         {
             "tool": tool,
             "effect": EFFECTS[tool][0] + (", open world" if EFFECTS[tool][1] else ""),
             "request has a word like": ", ".join(act.asks),
+            "destination": ", ".join(DESTINATIONS[tool]),
             "free": ", ".join(act.free) + (f" (without {act.audience})" if act.audience else ""),
+            "own words": ", ".join(act.words),
             "id of a record": ", ".join(act.ids),
+            "means": "; ".join(
+                f"{a} {v}: {w}" for a, all in act.codes.items() for v, w in all.items()
+            ),
         }
-        for tool, act in ACTS[suite].items()
+        for tool, act in ACTS[_known(suite)].items()
     ]
+
+
+def source_rows(suite: str) -> list[dict[str, str]]:
+    """Which look-ups of a suite the provenance policy takes values from, and which values.
+
+    >>> source_rows("travel")[0]["a record is meant by"]
+    'title'
+    """
+    records = [
+        {
+            "look-up": tool,
+            "a record is meant by": source.name,
+            "its id": source.id,
+            "copied": "; ".join(f"{key} ({', '.join(w)})" for key, w in source.copied.items()),
+        }
+        for tool, source in SOURCES[_known(suite)].items()
+    ]
+    catalogue = {"a record is meant by": "", "its id": "", "copied": "any piece, into a {blank}"}
+    return records + [{"look-up": tool} | catalogue for tool in LISTINGS[suite]]
+
+
+def _known(suite: str) -> str:
+    if suite not in ACTS:
+        raise CourseError(f"AgentDojo has no suite {suite!r}: use {', '.join(SUITES)}.")
+    return suite

@@ -18,6 +18,9 @@ PARTS = ("rows", "planted", "transfer")
 def load(file: Path = FILE) -> dict[str, Any]:
     """The whole file: the command that made it, the versions, and the rows of each of PARTS.
 
+    `done_anyway` names the user tasks whose judge says *done* even if nothing ran. They are counted
+    as done in every row, as the benchmark counts them; take them off where nobody is there.
+
     >>> load()["command"]
     'python -m course_utils agentdojo'
     """
