@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from course_utils.errors import CourseError
-from course_utils.sandbox import Sandbox, box, variants
+from course_utils.sandbox import Sandbox, box, variants, worker
 from course_utils.sandbox.variants import Command
 
 # A worker that reads its word and a request, and then writes whatever it is told to.
@@ -23,6 +24,7 @@ for line in sys.stdin:
     if "code" in request:
         exec(request["code"])
 """
+SEARCH = '{"name": "search", "args": [], "kwargs": {}}'
 DONE = 'send(done=\'{"output": 1, "error": null, "is_final": false}\')'
 
 
@@ -95,6 +97,71 @@ def test_a_worker_that_writes_without_end_is_stopped(fake):
     assert "its time limit" in done.error
 
 
+def test_a_worker_that_writes_faster_than_it_is_read_is_stopped(fake):
+    lines = "(json.dumps({'word': word, 'print': ''}) + chr(10)).encode() * 10_000"
+    writes = f"lines = {lines}\nwhile True: sys.stdout.buffer.write(lines)"
+    assert "its time limit" in fake(seconds=1).run(writes).error
+
+
+def test_a_worker_that_asks_and_never_reads_the_answer_is_stopped(fake):
+    sandbox = fake(seconds=1)
+    sandbox.call = lambda *_: "x" * 900_000
+    done = sandbox.run(f"{call(SEARCH)}\ntime.sleep(60)")
+    assert "its time limit" in done.error and len(done.calls) == 1
+    assert sandbox.run(DONE).output == 1
+
+
+def test_a_worker_that_does_not_read_its_program_is_stopped(fake):
+    sandbox = fake(seconds=1)
+    sandbox.run(f"{DONE}\ntime.sleep(60)")
+    assert "its time limit" in sandbox.run("x" * 900_000).error
+
+
+def test_calls_without_end_are_stopped(fake):
+    sandbox = fake(seconds=1, max_calls=3)
+    done = sandbox.run(f"while True:\n    {call(SEARCH)}\n    sys.stdin.readline()")
+    assert "its time limit" in done.error and len(done.calls) == 3
+
+
+def test_a_step_whose_sandbox_is_closed_meanwhile_ends(fake):
+    sandbox = fake(seconds=100)
+    sandbox.run(DONE)
+    closing = threading.Timer(0.2, sandbox.close)
+    closing.start()
+    done = sandbox.run("time.sleep(200)")
+    closing.join()
+    assert "time limit" not in done.error and sandbox.run(DONE).output == 1
+
+
+def test_a_start_that_is_interrupted_leaves_no_process(fake, monkeypatch):
+    started = []
+
+    def interrupted(self, seconds):
+        started.append(self._process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(worker.Worker, "receive", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fake().run("1")
+    assert started[0].poll() is not None
+
+
+def test_a_worker_that_never_gets_ready_is_told():
+    command = Command([sys.executable, "-c", "import time; time.sleep(60)"], {})
+    with pytest.raises(CourseError, match="did not start: it was not ready within 0.2 s"):
+        worker.Worker(command, {}, start_seconds=0.2)
+
+
+def test_a_long_error_of_a_tool_is_cut(fake):
+    def fail(*_):
+        raise ValueError("x" * 5_000_000)
+
+    sandbox = fake()
+    sandbox.call = fail
+    (record,) = sandbox.run(f"{call(SEARCH)}\nsys.stdin.readline()\n{DONE}").calls
+    assert not record.ok and len(record.result) <= 10_000
+
+
 def test_a_worker_that_says_nothing_is_stopped(fake):
     done = fake(seconds=0.5).run("send(print='a')\ntime.sleep(60)")
     assert "stopped after 0.5 s, its time limit" in done.error and done.logs == "a"
@@ -161,13 +228,14 @@ def test_results_of_tools_go_back_as_data(fake):
             assert done.calls[0].result == answer[key]
 
 
-def test_workers_end_with_the_process_that_started_them(tmp_path):
+@pytest.mark.parametrize("busy", ["", "worker.send({'code': 'while True: pass'}, 5)\n"])
+def test_workers_end_with_the_process_that_started_them(busy):
     code = (
         "import sys, course_utils.sandbox.worker as w\n"
         "from course_utils.sandbox.variants import Command\n"
         f"source = {FAKE!r}\n"
         "worker = w.Worker(Command([sys.executable, '-c', source], {}), {})\n"
-        "print(worker._process.pid)\nimport os; os._exit(0)"
+        f"{busy}print(worker._process.pid)\nimport os; os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     pid = int(done.stdout)
@@ -196,6 +264,5 @@ def test_json_of_a_worker_keeps_no_half_characters():
 
 
 def test_limits_of_the_box_are_above_those_inside():
-    from course_utils.sandbox import worker
-
     assert box.MAX_RESULT < worker.MAX_LINE
+    assert worker.MAX_LINE * worker.MAX_WAITING < 200_000_000  # what the host may hold

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,6 +15,7 @@ from course_utils.sandbox.execution import Execution, HostCall, Offer, offers
 from course_utils.sandbox.worker import Worker, WorkerEnded, read_json
 
 MAX_RESULT = 1_000_000  # characters of a tool's result as JSON
+MAX_ERROR = 10_000  # characters of an error, of the program or of a tool
 LOST = "The sandbox starts anew: variables and functions of earlier steps are gone."
 
 
@@ -62,7 +64,7 @@ class Sandbox:
         self.output_chars, self.max_calls = int(output_chars), max_calls
         self.variant = variants.choose(variant)
         self._worker: Worker | None = None
-        self._busy = False
+        self._busy = threading.Lock()
         self._steps = 0
         self.offered: dict[str, Offer] = {}
         self._withdrawn: set[str] = set()
@@ -86,18 +88,20 @@ class Sandbox:
         `variables` are plain data, put beside what earlier steps left.
         """
         variables = checked_variables(variables or {})
-        if self._busy:
+        if not self._busy.acquire(blocking=False):
             raise CourseError("A program is running in this sandbox; no tool can start another.")
-        self._busy = True
+        try:
+            return self._run(code, variables)
+        finally:
+            self._busy.release()
+
+    def _run(self, code: str, variables: dict[str, Any]) -> Execution:
         self._steps += 1
         request = {"step": self._steps, "code": code, "variables": variables}
         request |= {"tools": list(self.offered), "imports": self.imports}
         request["withdrawn"] = sorted(self._withdrawn - set(self.offered))
         self._withdrawn = set()
-        try:
-            return _Step(self, code, self._ready_worker()).run(request)
-        finally:
-            self._busy = False
+        return _Step(self, code, self._ready_worker()).run(request)
 
     def close(self) -> None:
         """End the worker; the next `run` would start another."""
@@ -134,7 +138,7 @@ class _Step:
 
     def run(self, request: dict[str, Any]) -> Execution:
         try:
-            self.worker.send(request)
+            self.worker.send(request, self.left())
             while (result := self.next_message()) is None:
                 pass
             self.worker.pause()
@@ -150,9 +154,12 @@ class _Step:
         self.sandbox.close()
         return self.execution(None, error, False)
 
+    def left(self) -> float:
+        return self.deadline - time.monotonic()
+
     def next_message(self) -> dict[str, Any] | None:
         """Take one message; the result if it was the last one."""
-        kind, value = self.worker.receive(self.deadline - time.monotonic())
+        kind, value = self.worker.receive(self.left())
         if kind == "done":
             return read_result(value)
         if kind == "print":
@@ -167,10 +174,7 @@ class _Step:
                 f"{self.sandbox.output_chars} characters_...\n"
             )
         elif kind == "call":
-            began = time.monotonic()
-            answer = self.answer(read_json(value))
-            self.deadline += time.monotonic() - began  # the host's time is not the program's
-            self.worker.send(answer)
+            self.worker.send(self.answer(read_json(value)), self.left())
         elif kind == "broken":
             raise WorkerEnded(f"it broke the sandbox's Python ({value})")
         else:
@@ -197,7 +201,7 @@ class _Step:
             if len(text) > MAX_RESULT:
                 raise ValueError(f"the result is longer than {MAX_RESULT} characters")
         except Exception as error:  # whatever a tool raises is news for the program
-            problem = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}"[:MAX_ERROR]
             self.calls.append(HostCall(name, arguments, problem, False))
             return {"error": f"{name} failed: {problem}"}
         value = json.loads(text)  # as the program gets it, whatever becomes of the tool's object
@@ -205,12 +209,17 @@ class _Step:
         return {"value": value}
 
     def handle(self, tool: Offer, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if self.sandbox.call is not None:
-            return self.sandbox.call(tool.name, args, kwargs)
-        return tool.function(*args, **kwargs)
+        began = time.monotonic()
+        try:
+            if self.sandbox.call is not None:
+                return self.sandbox.call(tool.name, args, kwargs)
+            return tool.function(*args, **kwargs)
+        finally:
+            self.deadline += time.monotonic() - began  # a tool's time is not the program's
 
     def execution(self, output: Any, error: str | None, is_final: bool) -> Execution:
         logs = "".join(self.logs)
+        error = error and error[:MAX_ERROR]
         return Execution(self.code, output, logs, error, is_final, tuple(self.calls))
 
 

@@ -16,13 +16,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-from typing import Any
+from typing import IO, Any
 
 from course_utils.errors import CourseError
-from course_utils.sandbox.variants import Command
+from course_utils.sandbox.variants import INSIDE, Command
 
 MAX_LINE = 8_000_000  # bytes; a worker keeps its own messages to an eighth of this
-MAX_WAITING = 256  # lines read ahead; a worker that floods waits in its own pipe
+MAX_WAITING = 16  # lines read ahead; a worker that floods waits in its own pipe
+# Ends a worker when the process that started both is gone: then nobody holds this one's stdin.
+# A worker in an endless loop would not see the end of its own.
+WATCH = "import os, sys; sys.stdin.read(); os.kill(int(sys.argv[1]), 9)"
 KINDS = {"ready": str, "print": str, "full": bool, "call": str, "done": str, "broken": str}
 
 
@@ -42,10 +45,54 @@ class Worker:
         self._lines: queue.Queue[bytes] = queue.Queue(MAX_WAITING)
         self._ended = threading.Event()
         self._errors = tempfile.TemporaryFile()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._watcher: subprocess.Popen[bytes] | None = None
+        self._runs_programs: int | None = None
         try:
-            self._process = subprocess.Popen(
+            self._start(command)
+            self.send(setup | {"word": self._word}, start_seconds)
+            kind, self.version = self.receive(start_seconds)
+            if kind != "ready":
+                raise WorkerEnded(f"it began with {kind!r}")
+        except (WorkerEnded, TimeoutError) as error:
+            self.kill()
+            reason = str(error) or f"it was not ready within {start_seconds:g} s"
+            raise CourseError(
+                f"The sandbox did not start: {reason}{self._last_words()}. "
+                "To repair it, type: python -m course_utils sandbox"
+            ) from error
+        except BaseException:  # Ctrl-C
+            self.kill()
+            raise
+
+    def _start(self, command: Command) -> None:
+        """Start the process, from the thread that will read it.
+
+        The kernel ends a `bwrap --die-with-parent` together with the thread that started it, and
+        the caller's may be a short one.
+        """
+        started: queue.Queue[OSError | None] = queue.Queue()
+        threading.Thread(target=self._run, args=(command, started), daemon=True).start()
+        if (error := started.get()) is not None:
+            raise CourseError(f"The sandbox cannot be started: {error}.") from error
+        if command.pid_pipe:
+            self._runs_programs = read_pid(command.pid_pipe)
+        if command.data_mb is not None:
+            limit_data(self._process.pid, command.data_mb)
+        self._watcher = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", WATCH, str(self._process.pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _run(self, command: Command, started: queue.Queue[OSError | None]) -> None:
+        try:
+            process = subprocess.Popen(
                 command.arguments,
                 env=command.environment,
+                cwd=INSIDE,  # the notebook's folder may be gone, or hold settings for Deno
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
@@ -53,29 +100,40 @@ class Worker:
                 start_new_session=True,  # Ctrl-C in the notebook is for the notebook
             )
         except OSError as error:
-            raise CourseError(f"The sandbox cannot be started: {error}.") from error
-        self._runs_programs = read_pid(command.pid_pipe) if command.pid_pipe else None
-        if command.data_mb is not None:
-            limit_data(self._process.pid, command.data_mb)
-        threading.Thread(target=self._read, daemon=True).start()
-        try:
-            self.send(setup | {"word": self._word})
-            kind, self.version = self.receive(start_seconds)
-        except WorkerEnded as error:
-            raise CourseError(f"The sandbox did not start: {error}{self._last_words()}") from error
-        if kind != "ready":
+            started.put(error)
+            return
+        self._process = process
+        started.put(None)
+        if self._ended.is_set():  # interrupted while it started
             self.kill()
-            raise CourseError(f"The sandbox did not start: it began with {kind!r}.")
+        self._read(process.stdout)
 
-    def send(self, request: dict[str, Any]) -> None:
-        """Send one JSON line. Raises WorkerEnded if nobody reads it."""
+    def send(self, request: dict[str, Any], seconds: float) -> None:
+        """Send one JSON line.
+
+        Raises WorkerEnded if nobody is there to read it, and TimeoutError if it is not read
+        within `seconds`; the worker is dead then.
+        """
+        line = json.dumps(request).encode() + b"\n"
+        late = threading.Event()
+        timer = threading.Timer(max(seconds, 0), self._end_late, (late,))
+        timer.daemon = True
         self._signal("SIGCONT")
-        try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        timer.start()
+        try:  # a pipe that is full blocks the write until the worker reads or is killed
+            self._process.stdin.write(line)
             self._process.stdin.flush()
         except (OSError, ValueError) as error:
             self.kill()
+            if late.is_set():
+                raise TimeoutError from error
             raise WorkerEnded("the worker no longer reads") from error
+        finally:
+            timer.cancel()
+
+    def _end_late(self, late: threading.Event) -> None:
+        late.set()
+        self._process.kill()
 
     def receive(self, seconds: float) -> tuple[str, Any]:
         """The next message as (kind, value).
@@ -84,7 +142,9 @@ class Worker:
         line that no worker writes; the worker is dead then.
         """
         try:
-            line = self._lines.get(timeout=max(seconds, 0))
+            if seconds <= 0:  # even if there are lines: more may come for ever
+                raise queue.Empty
+            line = self._lines.get(timeout=seconds)
         except queue.Empty:
             self.kill()
             raise TimeoutError from None
@@ -110,15 +170,18 @@ class Worker:
         return self._process.poll() is None and self._lines.empty()
 
     def kill(self) -> None:
-        """End the process and everything it started; safe to repeat."""
+        """End the process and everything it started; safe to repeat, from any thread."""
         self._ended.set()
-        self._process.kill()
-        self._process.wait()
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
+        for process in (self._watcher, self._process):
+            if process is not None:
+                process.kill()
+                process.wait()
+                with contextlib.suppress(OSError):
+                    process.stdin.close()
+        with contextlib.suppress(queue.Full):
+            self._lines.put_nowait(b"")  # whoever waits for a line waits in vain
 
-    def _read(self) -> None:
-        stream = self._process.stdout
+    def _read(self, stream: IO[bytes]) -> None:
         while True:
             try:
                 line = stream.readline(MAX_LINE)
@@ -134,7 +197,8 @@ class Worker:
     def _last_words(self) -> str:
         self._errors.seek(0)
         lines = self._errors.read()[-2000:].decode("utf-8", "replace").strip().splitlines()
-        return f" ({lines[-1]})" if lines else ""
+        told = [line for line in lines if line.startswith("error: ")] or lines  # Deno's, or the last
+        return f" ({told[-1].strip():.300})" if told else ""
 
 
 def read_message(line: bytes, word: str) -> tuple[str, Any]:
