@@ -1,5 +1,7 @@
 """What an ordinary program can rely on in the sandbox, in every variant that runs here."""
 
+import threading
+
 import pytest
 
 from course_utils.errors import CourseError
@@ -39,8 +41,17 @@ def sandbox(request):
         ("{1: 'a'}", "{1: 'a'}"),
         ("{'a': (1,)}", "{'a': (1,)}"),
         ("float('nan')", "nan"),
+        ("x, y = 1, [2]", "(1, [2])"),
+        ("d = {}\nd['a'] = [5]", [5]),
+        ("d = [1]\nd[0] += 4", 5),
+        ("x: int", None),
         ("def f(): return 1", None),
-        ("for i in range(3): i", None),
+        ("for i in range(3): i", 2),
+        ("for i in range(3):\n    x = i * 2", 4),
+        ("while True:\n    x = 1\n    break", None),
+        ("if 1 > 2:\n    'no'\nelse:\n    'yes'", "yes"),
+        ("if 1 > 2: 'no'", None),
+        ("for i in range(2): print(end='')", None),
         ("", None),
         ("# nothing", None),
         ("'\\ud800'", "?"),
@@ -62,6 +73,19 @@ def test_state_is_kept_between_steps(sandbox):
     sandbox.run("def double(x):\n    return factor * x\nfactor = 2")
     assert sandbox.run("double(4)").output == 8
     assert sandbox.run("factor = 10\ndouble(4)").output == 40
+
+
+def test_a_target_is_not_evaluated_again_for_its_value(sandbox):
+    done = sandbox.run("counts = {'Rome': 1}\ncounts[search('Rome')['query']] += 1")
+    assert len(done.calls) == 1 and sandbox.run("counts").output == {"Rome": 2}
+
+
+def test_state_outlives_the_thread_that_began(sandbox):
+    sandbox.close()
+    thread = threading.Thread(target=sandbox.run, args=("kept = 1",))
+    thread.start()
+    thread.join()
+    assert sandbox.run("kept").output == 1
 
 
 def test_variables_come_in(sandbox):
@@ -189,6 +213,20 @@ def test_the_record_is_what_was_asked_whatever_the_tool_does_with_it(sandbox):
     with Sandbox(tools=[spoil], seconds=30, variant=sandbox.variant) as other:
         (call,) = other.run("spoil(['a'])").calls
     assert (call.arguments, call.result) == ({"items": ["a"]}, ["a", "spoilt"])
+
+
+def test_no_argument_hides_another_in_the_record(sandbox):
+    def send(*texts, **more):
+        return len(texts)
+
+    with Sandbox(
+        lambda name, args, kwargs: len(args), tools=[send, "bare"], variant=sandbox.variant
+    ) as other:
+        done = other.run("send('a', 'b', texts='x', **{'0': 'c'})\nbare(1, **{'0': 2, '0=': 3})")
+    assert done.calls[0].arguments == {"0": "a", "1": "b", "texts": "x", "0=": "c"}
+    assert done.calls[1].arguments == {"0": 1, "0=": 2, "0==": 3}
+    failed = sandbox.run("try: search('real', query='shown')\nexcept RuntimeError: pass").calls[0]
+    assert failed.arguments == {"query": "real", "query=": "shown"} and not failed.ok
 
 
 def test_an_interrupted_tool_ends_the_worker_and_the_next_step_has_another(sandbox):

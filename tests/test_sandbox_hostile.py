@@ -172,6 +172,8 @@ ENDLESS = {
         "kept = []\nwhile True:\n"
         "    try: kept.append(bytearray(10**7))\n    except MemoryError: pass"
     ),
+    "power": "10**10**10",
+    "prints of nothing": "while True: print('', end='')",
     "text of the output": "class Text:\n    def __str__(self):\n        while True: pass\nText()",
 }
 
@@ -179,10 +181,10 @@ ENDLESS = {
 @pytest.mark.parametrize("name", ENDLESS)
 def test_what_does_not_end_is_ended(host, name):
     host.run("1 + 1")
-    host.sandbox.seconds = 2
+    host.sandbox.seconds = 1
     done = host.run(f"kept = 1\nprint('began')\n{ENDLESS[name]}")
     host.sandbox.seconds = 20
-    assert "stopped after 2 s, its time limit" in done.error and "starts anew" in done.error
+    assert "stopped after 1 s, its time limit" in done.error and "starts anew" in done.error
     assert done.logs == "began\n" and done.output is None
     assert "NameError" in host.run("kept").error
 
@@ -204,6 +206,12 @@ HEAVY = {
         "class Bad(Exception):\n    def __str__(self): raise ValueError\nraise Bad",
         "Bad: (its message cannot be shown)",
     ),
+    "error without a name": (
+        "class Kind(type): __name__ = property(lambda self: 1 / 0)\n"
+        "class Bad(Exception, metaclass=Kind): pass\nraise Bad",
+        "due to: Bad: ",
+    ),
+    "giant list": ("list(range(10**12))", "Error"),
     "exit": ("import sys\nsys.exit()", "SystemExit"),
     "keyboard": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
     "tool not offered": ("send_email('a@example.com')", "NameError"),
@@ -242,7 +250,23 @@ def test_the_next_program_runs_whatever_became_of_the_worker(host, name):
     done = host.run(DEADLY[name])
     assert not done.is_final_answer and done.calls == () and host.asked == []
     assert host.run("1 + 1").output == 2
-    host.sandbox.close()
+    if "starts anew" not in str(done.error):
+        host.sandbox.close()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "raise type('x' * 3_000_000, (Exception,), {})",
+        "raise ValueError('x' * 3_000_000)",
+        f"1 / 0  # {'x' * 100_000}",
+        f"x = ({'x' * 100_000} 1)",
+    ],
+    ids=["name", "message", "line", "syntax"],
+)
+def test_an_error_is_no_longer_than_a_model_can_read(host, code):
+    done = host.run(code)
+    assert done.error.startswith("Code ") and len(done.error) <= 10_000
 
 
 @pytest.mark.parametrize("end", ["\\n", ""])
@@ -304,6 +328,14 @@ MISCHIEF = {
     "builtins deleted": "b = vars(print.__self__)\nfor name in list(b): del b[name]",
     "builtins replaced": "b = print.__self__\nb.compile = b.exec = b.eval = lambda *a, **k: 99",
     "modules broken": "import json, ast, io\njson.dumps = ast.parse = io.TextIOBase = None",
+    "decoder patched": (
+        "import json\njson._default_decoder.decode = json.JSONDecoder.decode = "
+        "lambda *a: {'value': 'made up'}"
+    ),
+    "encoder patched": (
+        "import json\njson._default_encoder.encode = json.JSONEncoder.encode = lambda *a: '99'"
+    ),
+    "classes of ast patched": "import ast\nast.Module.__init__ = ast.Assign.__init__ = None",
     "modules dropped": "import sys\nfor name in ('json', 'ast', 'io'): del sys.modules[name]",
     "modules exchanged": "import sys\nsys.modules['json'] = sys.modules['ast'] = 3",
     "runner patched": (
@@ -328,6 +360,21 @@ def test_mischief_ends_with_the_step_that_did_it(host, name):
     host.asked.clear()
     assert (done.output, done.logs, done.error) == ("real", "4.0\nfound\n", None)
     assert [call.name for call in done.calls] == ["search"]
+
+
+def test_names_of_tools_stay_reserved_when_what_reads_programs_is_patched(host):
+    host.run("import symtable\nsymtable.Symbol.is_assigned = lambda self: False")
+    assert "Cannot assign to name 'search'" in host.run("search = 3").error
+
+
+@pytest.mark.skipif(PROBLEMS["bubblewrap"] is not None, reason=f"{PROBLEMS['bubblewrap']}")
+def test_memory_that_the_system_keeps_cannot_be_had():
+    code = (
+        "import ctypes\nlibc = ctypes.CDLL(None)\n"
+        "[libc.shmget(0, 4096, 0o1600), libc.msgget(0, 0o1600), libc.semget(0, 1, 0o1600)]"
+    )
+    with Sandbox(imports=["ctypes"], variant="bubblewrap") as sandbox:
+        assert sandbox.run(code).output == [-1, -1, -1]
 
 
 @pytest.mark.skipif(PROBLEMS["bubblewrap"] is not None, reason=f"{PROBLEMS['bubblewrap']}")

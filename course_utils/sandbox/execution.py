@@ -73,7 +73,11 @@ class Offer:
         """The arguments by name, for the record."""
         names = self.parameters or ()
         named = {names[n] if n < len(names) else str(n): value for n, value in enumerate(args)}
-        return named | kwargs
+        for name, value in kwargs.items():
+            while name in named:  # no such call succeeds, or the name is free: show both
+                name += "="
+            named[name] = value
+        return named
 
 
 def offers(tools: Iterable[Any]) -> dict[str, Offer]:
@@ -114,10 +118,12 @@ def offer(tool: Any) -> Offer:
 
 
 def parameters_of(function: Callable[..., Any] | None) -> tuple[str, ...] | None:
-    """The parameter names of a function that says them."""
+    """The names of the parameters that a function takes by position, if it says them."""
     import inspect
 
     try:
-        return tuple(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters.values()
+        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return tuple(each.name for each in parameters if each.kind in by_position)
     except (TypeError, ValueError):
         return None

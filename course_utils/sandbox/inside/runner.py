@@ -13,6 +13,7 @@ import symtable
 import sys
 
 MAX_MESSAGE = 1_000_000  # characters of one call or one result
+OUTPUT = "the output"  # where a program's last value waits; no program can write this name
 
 
 class Answered(BaseException):
@@ -77,17 +78,39 @@ def keeper():
 
     Returns a function that puts it all back and gives a namespace with builtins of its own.
     """
-    modules = (ast, builtins, io, json, symtable, sys)
+    modules = (ast, builtins, io, json, json.decoder, json.encoder, symtable, sys)
     originals = [(vars(module), dict(vars(module))) for module in modules]
     originals.append((sys.modules, dict(sys.modules)))
     own = dict(vars(builtins))
+    things = [json._default_decoder, json._default_encoder, ast.Module, ast.Assign]
+    for module in (json.decoder, json.encoder, symtable):
+        things += [each for each in vars(module).values() if isinstance(each, type)]
+    changeable = [(thing, dict(vars(thing))) for thing in things if own_names(thing)]
 
     def restore():
         for names, original in originals:
             names.update(original)
+        for thing, original in changeable:
+            put_back(thing, original)
         return {"__builtins__": own.copy()}
 
     return restore
+
+
+def own_names(thing):
+    """Whether the attributes of a thing can be set at all; those of C types cannot."""
+    return not isinstance(thing, type) or thing.__flags__ & 256 == 0  # Py_TPFLAGS_IMMUTABLETYPE
+
+
+def put_back(thing, original):
+    """Give a class or an object the attributes again that it had."""
+    now = dict(vars(thing))
+    for name in now:
+        if name not in original:
+            delattr(thing, name)
+    for name, value in original.items():
+        if now.get(name) is not value:
+            setattr(thing, name, value)
 
 
 class ProgramRefused(Exception):
@@ -130,16 +153,27 @@ def global_names(table):
 
 def execute(tree, place, state):
     """Run all statements; returns the value of the last one, if it is a value or an assignment."""
-    last = tree.body[-1] if tree.body else None
+    keep_last(tree.body)
+    state.pop(OUTPUT, None)
+    exec(compile(ast.fix_missing_locations(tree), place, "exec"), state)
+    return state.pop(OUTPUT, None)
+
+
+def keep_last(body):
+    """Have the last of these statements, or the last inside of it, leave its value in OUTPUT."""
+    last = body[-1] if body else None
+    here = ast.Name(OUTPUT, ast.Store())
     if isinstance(last, ast.Expr):
-        head = ast.Module(tree.body[:-1], tree.type_ignores)
-        exec(compile(head, place, "exec"), state)
-        return eval(compile(ast.Expression(last.value), place, "eval"), state)
-    exec(compile(tree, place, "exec"), state)
-    targets = getattr(last, "targets", None) or [getattr(last, "target", None)]
-    if isinstance(last, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-        return state.get(targets[0].id) if isinstance(targets[0], ast.Name) else None
-    return None
+        body[-1] = ast.copy_location(ast.Assign([here], last.value), last)
+    elif isinstance(last, ast.Assign):
+        last.targets.insert(0, here)
+    elif isinstance(last, (ast.AnnAssign, ast.AugAssign)) and last.value is not None:
+        if not any(isinstance(each, ast.Call) for each in ast.walk(last.target)):  # read once more
+            again = ast.parse(ast.unparse(last.target), mode="eval").body
+            body.append(ast.copy_location(ast.Assign([here], again), last))
+    elif isinstance(last, (ast.If, ast.For, ast.While)):
+        keep_last(last.body)
+        keep_last(last.orelse)
 
 
 def explain(failure, place, code):
@@ -151,12 +185,13 @@ def explain(failure, place, code):
         trace = trace.tb_next
     lines = code.splitlines()
     known = number is not None and number <= len(lines)
-    where = f" at line {number} '{lines[number - 1].strip()}'" if known else ""
+    where = f" at line {number} '{lines[number - 1].strip():.1000}'" if known else ""
     try:
         text = str(failure)
     except BaseException:
         text = "(its message cannot be shown)"
-    return f"Code execution failed{where} due to: {type(failure).__name__}: {text[:4000]}"
+    kind = vars(type)["__name__"].__get__(type(failure))  # its class may have other ideas
+    return f"Code execution failed{where} due to: {kind:.100}: {text[:4000]}"
 
 
 def tool_function(name, ask):

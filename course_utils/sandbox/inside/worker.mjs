@@ -39,8 +39,8 @@ function send(message) {
 let left = 0; // characters of output that this program may still print
 
 function emit(text) {
-  if (left <= 0) return;
   text = String(text);
+  if (left <= 0 || text === "") return;
   send({ print: text.slice(0, left) });
   left -= text.length;
   if (left <= 0) send({ full: true });
