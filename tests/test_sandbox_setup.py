@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from course_utils.cli import install, pins, sandbox
 from course_utils.cli.places import ROOT
 from course_utils.errors import CourseError
-from course_utils.sandbox import deno, fetch
+from course_utils.sandbox import Execution, HostCall, Sandbox, deno, fetch, variants
 from course_utils.sandbox.variants import INSIDE
 
 HAVE_DENO = deno.program() is not None
@@ -103,6 +105,79 @@ def test_the_verb_tries_what_is_installed(capsys):
         "Pyodide is installed already.",
         "The sandbox works: a program ran in it and called a function out here.",
     ]
+
+
+def test_the_verb_replaces_what_does_not_start(monkeypatch, capsys):
+    damaged = [True]
+
+    def fetch_it(again=False):
+        if again:
+            damaged.clear()
+        return again
+
+    def try_it():
+        if damaged:
+            raise CourseError("The sandbox did not start")
+        call = HostCall("double", {"number": 6}, 12, True)
+        return Execution("", 12, "", None, False, (call,))
+
+    monkeypatch.setattr(sandbox, "fetch", fetch_it)
+    monkeypatch.setattr(sandbox, "try_it", try_it)
+    monkeypatch.setattr(deno, "program", lambda: "deno")
+    assert sandbox.sandbox_verb(Namespace()) == 0
+    assert "does not start, so it is fetched again" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(deno.problem() is not None, reason=f"deno: {deno.problem()}")
+@pytest.mark.parametrize("name", ["python.snapshot", "pyodide.asm.wasm", "pyodide.asm.mjs"])
+def test_half_a_file_is_told_with_what_to_type(tmp_path, monkeypatch, name):
+    folder = tmp_path / "with space" / "pyodide"
+    folder.mkdir(parents=True)
+    for each in (*deno.FILES, deno.SNAPSHOT):
+        os.symlink(deno.folder() / each, folder / each)
+    half = (folder / name).read_bytes()
+    (folder / name).unlink()
+    (folder / name).write_bytes(half[: len(half) // 2])
+    monkeypatch.setattr(deno, "folder", lambda: folder)
+    with pytest.raises(CourseError, match=r"did not start: .*type: python -m course_utils sandb"):
+        Sandbox(variant="deno").run("1")
+
+
+def test_a_comma_in_the_path_is_told(monkeypatch):
+    monkeypatch.setattr(deno, "folder", lambda: Path("/home/Doe, John/pyodide"))
+    monkeypatch.setattr(deno, "program", lambda: "deno")
+    assert "comma" in deno.problem()
+    with pytest.raises(CourseError, match="without commas"):
+        fetch.fetch()
+
+
+HOSTILE = {
+    "PYTHONPATH": "{folder}",
+    "PYTHONSTARTUP": "{folder}/json.py",
+    "PYTHONINSPECT": "1",
+    "DENO_V8_FLAGS": "--no-such-flag",
+    "DENO_DIR": "{folder}/none",
+    "NODE_OPTIONS": "--require {folder}/x.js",
+}
+
+
+@pytest.mark.parametrize("variant", variants.NAMES)
+def test_the_user_s_folder_and_variables_change_nothing(tmp_path, variant):
+    if (problem := variants.problem_of(variant)) is not None:
+        pytest.skip(f"{variant}: {problem}")
+    for name in ("json.py", "ast.py", "deno.json", "package.json", ".npmrc", "worker.mjs"):
+        (tmp_path / name).write_text("raise SystemExit('hostile')")
+    script = (
+        "import os, shutil\nfrom course_utils.sandbox import Sandbox\n"
+        f"os.environ.update({ {k: v.format(folder=tmp_path) for k, v in HOSTILE.items()}!r})\n"
+        f"os.chdir({str(tmp_path)!r})\nsandbox = Sandbox(imports=['os'], variant={variant!r})\n"
+        "print(sandbox.run('import os; [6 * 7, len([k for k in os.environ if \"DENO\" in k])]'))\n"
+        f"shutil.rmtree({str(tmp_path)!r})\nsandbox.close()\nprint(sandbox.run('6 * 8'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("output: [42, 0]\noutput: 48\n", "")
 
 
 def test_the_verb_installs_the_pinned_deno(monkeypatch):

@@ -43,6 +43,8 @@ def problem() -> str | None:
     """Why this variant cannot run here, in a few words; None if it can."""
     if program() is None:
         return "the package deno is not installed"
+    if "," in str(folder()):  # where Deno sees the end of one path and the start of another
+        return f"its folder has a comma in its path: {folder()}"
     if not all((folder() / name).is_file() for name in (*FILES, SNAPSHOT)):
         return "Pyodide is not installed"
     return None

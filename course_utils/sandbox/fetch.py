@@ -19,16 +19,20 @@ from course_utils.sandbox.variants import INSIDE
 SECONDS = 600
 
 
-def fetch() -> bool:
+def fetch(again: bool = False) -> bool:
     """Put Pyodide where `deno.folder()` says; returns False if it was there already.
+
+    `again` replaces what is there, which may be damaged.
 
     Raises CourseError, in one sentence, if it cannot be fetched or written.
     """
-    if deno.problem() is None:
+    if deno.problem() is None and not again:
         return False
     if deno.program() is None:
         raise CourseError("The package deno is not installed. Type: pip install deno")
     target = deno.folder()
+    if "," in str(target):
+        raise CourseError(f"Deno needs a path without commas; {target} has one.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix="fetching-") as folder:
@@ -49,6 +53,7 @@ def download(cache: Path) -> Path:
     """Have Deno fetch and check the package into `cache`; returns its folder there."""
     command = [deno.program(), "cache", "--no-config", "--frozen", "--lock=deno.lock"]
     variables = {"DENO_DIR": str(cache), "NO_COLOR": "1", "DENO_NO_UPDATE_CHECK": "1"}
+    variables["DENO_NO_PACKAGE_JSON"] = "1"  # the user may have one, in a folder above this one
     variables["DENO_TLS_CA_STORE"] = os.environ.get("DENO_TLS_CA_STORE", "mozilla,system")
     try:
         done = subprocess.run(
