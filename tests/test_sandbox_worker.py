@@ -168,8 +168,8 @@ def test_a_worker_that_says_nothing_is_stopped(fake):
 
 
 def test_the_time_of_tools_is_not_the_program_s(fake):
-    sandbox = fake(seconds=2)
-    sandbox.call = lambda *_: time.sleep(2.5)
+    sandbox = fake(seconds=1)
+    sandbox.call = lambda *_: time.sleep(1.2)
     asks = call('{"name": "search", "args": ["a"], "kwargs": {}}')
     done = sandbox.run(f"{asks}\njson.loads(sys.stdin.readline())\n{DONE}")
     assert done.error is None and len(done.calls) == 1

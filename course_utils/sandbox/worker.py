@@ -197,7 +197,9 @@ class Worker:
     def _last_words(self) -> str:
         self._errors.seek(0)
         lines = self._errors.read()[-2000:].decode("utf-8", "replace").strip().splitlines()
-        told = [line for line in lines if line.startswith("error: ")] or lines  # Deno's, or the last
+        told = [
+            line for line in lines if line.startswith("error: ")
+        ] or lines  # Deno's, or the last
         return f" ({told[-1].strip():.300})" if told else ""
 
 

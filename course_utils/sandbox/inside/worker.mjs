@@ -69,7 +69,7 @@ const { loadPyodide } = await import(setup.pyodide);
 const snapshot = new URL("python.snapshot", setup.pyodide);
 const python = await loadPyodide({ ...options(), _loadSnapshot: Deno.readFileSync(snapshot) });
 
-// Files live in this process's memory, beside Python's: all together may grow to 64 MB.
+// Files and pipes live in this process's memory, beside Python's: they may grow to 64 MB in all.
 const { ErrnoError, filesystems: { MEMFS } } = python.FS;
 let room = 64 * 1024 * 1024;
 
@@ -86,6 +86,21 @@ MEMFS.resizeFileStorage = (node, size) => counted(node, size, () => resizeFileSt
 files.write = (stream, bytes, offset, length, position, ...rest) =>
   counted(stream.node, position + length, () =>
     write(stream, bytes, offset, length, position, ...rest));
+
+const ends = python.runPython("import os; os.pipe()").toJs(); // only to find what pipes are made of
+const pipes = python.FS.getStream(ends[1]).stream_ops, { read: take, write: put } = pipes;
+pipes.write = (stream, bytes, offset, length, ...rest) => {
+  if (length > room) throw new ErrnoError(51);
+  const count = put(stream, bytes, offset, length, ...rest);
+  room -= count;
+  return count;
+};
+pipes.read = (...given) => {
+  const count = take(...given);
+  room += count;
+  return count;
+};
+for (const end of ends) python.FS.close(python.FS.getStream(end));
 
 python.setStdout(bytesWriter());
 python.setStderr(bytesWriter());
