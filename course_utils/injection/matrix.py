@@ -31,7 +31,11 @@ Victim = Callable[[UserTask], Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """One run. `attacked` and `done` are read from the rows of the world, never from a reply."""
+    """One run. `attacked` and `done` are read from the rows of the world.
+
+    No reply is judged, with one exception: in a task that only asks (`questions`), the answer is
+    what the user gets, and is a row too.
+    """
 
     victim: str
     task: str
@@ -81,12 +85,14 @@ def trial(
         against: The defence; None for none.
         who: The person at the gate: attentive, absent, habitual or tired.
         extra: Tools offered beside the task's; left out, those of the attack.
-        seed: For the habitual person.
+        seed: For the habitual person, whose slips also depend on task, attack and defence.
         settings: Passed on to the model, for example max_new_tokens.
     """
     chosen = against or defence("none")
     asked: list[Request] = []
-    answer = person(who, lambda request: needed(task, request), seed)
+    # One stream of chances for each run: else a person would slip in all runs of a task or in none.
+    chances = f"{seed} {task.id} {attack.id if attack else extra} {chosen.name}"
+    answer = person(who, lambda request: needed(task, request), chances)
 
     def ask(request: Request) -> Decision:
         asked.append(request)
@@ -169,9 +175,9 @@ def run_matrix(
     cells = []
     for name in names or DEFENCES:
         against = defence(name) if isinstance(name, str) else name
-        for number, task in enumerate(chosen_tasks):
+        for task in chosen_tasks:
             for each in chosen_attacks:
-                run = trial(victim, task, each, against, who=who, seed=number, **settings)
+                run = trial(victim, task, each, against, who=who, **settings)
                 cells.append(run.cell)
             for extra in sets:
                 run = trial(victim, task, None, against, who=who, extra=extra, **settings)
@@ -183,7 +189,10 @@ def summary(cells: Iterable[Cell], by: str = "defence") -> list[dict[str, Any]]:
     """A row for each defence (or attack, task, victim): shares with N and Wilson intervals.
 
     The shares of attacks that succeeded and of tasks done under attack, tasks done without
-    attack, and per run the calls blocked, questions asked and tokens.
+    attack, and per run the calls blocked, questions asked and tokens (of all runs, attacked or not).
+
+    A scripted victim does the same every time. Its runs are no sample, and the intervals then only
+    say how few cells stand behind a share; they are no forecast of other attacks.
     """
     groups: dict[str, list[Cell]] = {}
     for cell in cells:

@@ -15,7 +15,12 @@ HABIT = 0.93
 
 
 def needed(task: UserTask, request: Request) -> bool:
-    """Whether a call is one that the user's task needs, with arguments that it needs."""
+    """Whether a call is the right tool with what the task names of its arguments.
+
+    That is where it goes (to whom, which invoice and how much, a ticket about a complaint), and not
+    the wording: an e-mail to Ana is needed whatever it says, and however often. So a person who
+    asks only this lets a lie pass, and a secret in a letter to a friend.
+    """
     return any(
         wanted.tool == request.call.name and fits(request.call.arguments, wanted.where)
         for wanted in task.needs
@@ -23,7 +28,11 @@ def needed(task: UserTask, request: Request) -> bool:
 
 
 def attentive(needs: Callable[[Request], bool]) -> Person:
-    """Reads every question, and says yes to exactly what the task needs."""
+    """Reads every question; yes to the right tool and destination, and to nothing else.
+
+    No real person is so exact about the one, and some look at the wording too. In the matrix this
+    one knows the task's needs from the data, as an oracle does.
+    """
 
     def ask(request: Request) -> Decision:
         if needs(request):
@@ -43,8 +52,10 @@ def tired() -> Person:
     return lambda request: approve("sure", who="tired")
 
 
-def habitual(needs: Callable[[Request], bool], seed: int = 0, habit: float = HABIT) -> Person:
+def habitual(needs: Callable[[Request], bool], seed: int | str = 0, habit: float = HABIT) -> Person:
     """Says yes to what the task needs, and mostly to the rest: to a share `habit` of it.
+
+    The same seed gives the same answers; runs that are to be counted need a seed each.
 
     >>> habitual(lambda request: False, habit=0.0)(None).action
     'reject'
@@ -59,7 +70,7 @@ def habitual(needs: Callable[[Request], bool], seed: int = 0, habit: float = HAB
     return ask
 
 
-def person(name: str, needs: Callable[[Request], bool], seed: int = 0) -> Person:
+def person(name: str, needs: Callable[[Request], bool], seed: int | str = 0) -> Person:
     """A person by name: attentive, absent, habitual or tired."""
     people = {
         "attentive": lambda: attentive(needs),
