@@ -78,6 +78,13 @@ def test_observations_read_as_those_of_the_local_executor(executor):
         "print('before')\n1 / 0",
         "'π' * 3",
         "weather_api('Oslo', unit='F')",
+        "a, b = 1, [2]",
+        "seen = {}\nfor city in ['Paris', 'Rome']:\n    seen[city] = weather_api(city)",
+        "for city in ['Paris', 'Rome']:\n    weather_api(city)",
+        "if seen:\n    len(seen)\nelse:\n    'none'",
+        "x[0] += 1",
+        "x[0] -= 1",
+        "numbers = []\nfor i in range(3): numbers.append(i)",
         "final_answer({'x': x[0], 'text': 'é'})",
     ]
     ours, theirs = agent_of(programs, executor), agent_of(programs)

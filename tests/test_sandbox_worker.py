@@ -1,5 +1,6 @@
 """The host believes nothing: what a worker could write that no worker writes ends it by name."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -131,6 +132,19 @@ def test_a_step_whose_sandbox_is_closed_meanwhile_ends(fake):
     done = sandbox.run("time.sleep(200)")
     closing.join()
     assert "time limit" not in done.error and sandbox.run(DONE).output == 1
+
+
+def test_a_sandbox_that_is_dropped_ends_its_worker(monkeypatch):
+    monkeypatch.setattr(variants, "problem_of", lambda name: None)
+    monkeypatch.setattr(
+        variants, "prepare", lambda *_: (Command([sys.executable, "-c", FAKE], {}), {})
+    )
+    sandbox = Sandbox()
+    sandbox.run(DONE)
+    process = sandbox._worker._process
+    del sandbox
+    gc.collect()
+    assert process.poll() is not None
 
 
 def test_a_start_that_is_interrupted_leaves_no_process(fake, monkeypatch):

@@ -6,6 +6,7 @@ import copy
 import json
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -30,8 +31,9 @@ class Sandbox:
     `variant` is "deno", "bubblewrap", or None for the first that runs here.
 
     Raises SandboxUnavailable if none does. The worker starts with the first `run` (seconds) and
-    stays; variables and functions stay with it. `random` begins with the same seed in each, so
-    that runs can be repeated.
+    stays; variables and functions stay with it, and whatever else a program changed in there: of
+    an Execution, only `calls` is the host's own record. `random` begins with the same seed in
+    each worker, so that runs can be repeated.
 
     >>> with Sandbox() as sandbox:  # doctest: +SKIP
     ...     sandbox.run("6 * 7").output
@@ -106,7 +108,7 @@ class Sandbox:
     def close(self) -> None:
         """End the worker; the next `run` would start another."""
         if self._worker is not None:
-            self._worker.kill()
+            self._end()
             self._worker = None
 
     def __enter__(self) -> Sandbox:
@@ -122,6 +124,7 @@ class Sandbox:
             command, setup = variants.prepare(self.variant, self.memory_mb)
             setup |= {"output_chars": self.output_chars}
             self._worker = Worker(command, setup)
+            self._end = weakref.finalize(self, self._worker.kill)  # a cell run again drops it
         return self._worker
 
 

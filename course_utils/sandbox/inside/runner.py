@@ -1,8 +1,9 @@
 """Runs one program inside the sandbox; both variants load this file there, never on the host.
 
 It is run anew for every step, in a namespace of its own, so that what a program did to the
-previous one is gone. Everything it reports is the program's word: the host believes none of it
-except that a call was asked for.
+previous one is gone. That is for accidents; a program that means to can change how later ones
+run, up to the end of the worker. Everything reported here is the program's word: the host
+believes none of it except that a call was asked for.
 """
 
 import ast
