@@ -402,6 +402,22 @@ def test_a_program_that_says_it_is_done_and_goes_on_is_stopped():
         assert sandbox.run("1 + 1").output == 2
 
 
+@pytest.mark.skipif(PROBLEMS["deno"] is not None, reason=f"deno: {PROBLEMS['deno']}")
+@pytest.mark.parametrize("change", ["lambda *a: 'x'", "A.prototype.concat", "A.prototype.push"])
+def test_javascript_s_prototypes_give_nobody_the_word_of_messages(change):
+    """From a function of JavaScript a program gets to its prototypes, as to Python's classes."""
+    code = (
+        "(ask,) = [c.cell_contents for c in search.__closure__ if callable(c.cell_contents)]\n"
+        "keys = ask.object_keys()\nA = keys.constructor\n"
+        "O = A.prototype.entries.call(keys).next().constructor\n"
+        f"O.prototype.toJSON = {change}\nprint('printed')\nO.name"
+    )
+    with Sandbox(lambda *_: "found", tools=["search"], variant="deno") as sandbox:
+        done = sandbox.run(code)
+        assert (done.logs, done.output, done.error) == ("printed\n", "Object", None)
+        assert sandbox.run("print(search('x'))").logs == "found\n"
+
+
 SCRIPT = """
 const tries = {
   read: () => Deno.readTextFileSync("/etc/passwd"),

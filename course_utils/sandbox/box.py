@@ -169,7 +169,8 @@ class _Step:
             self.printed += len(value)
             if self.full or self.printed > self.sandbox.output_chars:
                 raise WorkerEnded("it printed more than its limit")
-            self.logs.append(value)
+            if value:
+                self.logs.append(value)
         elif kind == "full" and not self.full:
             self.full = True
             self.logs.append(

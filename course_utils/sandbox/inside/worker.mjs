@@ -32,7 +32,8 @@ const setup = parse(readLine());
 const word = setup.word;
 
 function send(message) {
-  const bytes = encoder.encode(stringify({ word, ...message }) + "\n");
+  // A program can reach Object.prototype and put a toJSON there; this object has no prototype.
+  const bytes = encoder.encode(stringify({ __proto__: null, word, ...message }) + "\n");
   for (let done = 0; done < bytes.length; ) done += stdout.writeSync(bytes.subarray(done));
 }
 
