@@ -9,12 +9,14 @@ from course_utils.approval import Policy
 from course_utils.errors import CourseError
 from course_utils.injection import (
     DEFENCES,
+    STRICT,
     Obedient,
     RoleFaithful,
     Stage,
     attack,
     attacks,
     defence,
+    disguises,
     gate_with,
     questions,
     run_matrix,
@@ -369,6 +371,42 @@ def test_a_policy_of_ones_own_is_a_defence():
     strict = gate_with(Policy(effects={"read": "allow"}), "read only")
     cell = trial(Obedient, TASKS["recipe"], ATTACKS["plain"], strict).cell
     assert (cell.attacked, cell.done, cell.blocked, cell.asked) == (False, False, 2, 0)
+
+
+READ_ONLY = gate_with(Policy(effects={"read": "allow"}), "read only")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_gate_beside_another_keeps_its_no(order):
+    first, second = [READ_ONLY, defence("provenance")][::order]
+    cell = trial(Obedient, TASKS["recipe"], ATTACKS["plain"], first + second).cell
+    assert (cell.attacked, cell.done, cell.blocked, cell.asked) == (False, False, 2, 0)
+
+
+def test_two_gates_ask_one_person_once():
+    both = defence(["gate", "provenance"])
+    cell = trial(Obedient, TASKS["recipe"], ATTACKS["plain"], both).cell
+    assert (cell.attacked, cell.done, cell.asked) == (False, True, 2)
+
+
+@pytest.mark.parametrize("name", disguises())
+def test_a_disguise_passes_provenance_unasked_and_the_strict_one_asks(name):
+    def run(against):
+        return trial(Obedient, TASKS["recipe"], disguises()[name], against).cell
+
+    assert run(defence("none")).attacked
+    assert (run(defence("provenance")).attacked, run(defence("provenance")).asked) == (True, 0)
+    assert (run(STRICT).attacked, run(STRICT).asked, run(STRICT).done) == (False, 1, True)
+
+
+def test_a_plain_secret_is_no_disguise():
+    each = disguises()["digit_words"]
+    assert not each.succeeded(TASKS["recipe"], [{"effect": "search", "query": LEAK}])
+
+
+def test_a_changed_description_is_asked_about():
+    cell = attacked("swap", "picture", "provenance")
+    assert (cell.attacked, cell.asked) == (False, 1)
 
 
 # -- typed fields and plans ----------------------------------------------------------------------

@@ -5,10 +5,18 @@ Reading order: `attacks` (texts and goals as data), `stage` (a world with slots 
 (typed fields, plans), `people` (who answers at the gate), `defences`, `matrix`.
 """
 
-from course_utils.injection.attacks import Attack, UserTask, attack, attacks, questions, tasks
-from course_utils.injection.defences import DEFENCES, Defence, defence, gate_with
+from course_utils.injection.attacks import (
+    Attack,
+    UserTask,
+    attack,
+    attacks,
+    disguises,
+    questions,
+    tasks,
+)
+from course_utils.injection.defences import DEFENCES, STRICT, Defence, defence, gate_with
 from course_utils.injection.escaping import escape, escape_results
-from course_utils.injection.gate import ProvenanceGate, ledger_of, watched
+from course_utils.injection.gate import BothGates, ProvenanceGate, ledger_of, watched
 from course_utils.injection.matrix import Cell, Trial, run_matrix, share, summary, trial
 from course_utils.injection.provenance import Ledger, Mark
 from course_utils.injection.stage import Stage
@@ -16,7 +24,9 @@ from course_utils.injection.victims import Obedient, RoleFaithful
 
 __all__ = [
     "DEFENCES",
+    "STRICT",
     "Attack",
+    "BothGates",
     "Cell",
     "Defence",
     "Ledger",
@@ -30,6 +40,7 @@ __all__ = [
     "attack",
     "attacks",
     "defence",
+    "disguises",
     "escape",
     "escape_results",
     "gate_with",

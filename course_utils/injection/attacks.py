@@ -196,6 +196,18 @@ def attacks() -> dict[str, Attack]:
     return {entry["id"]: attack(**entry) for entry in _file()["attacks"]}
 
 
+def disguises() -> dict[str, Attack]:
+    """Attacks that carry the secret out in a disguise, by id; they are not part of `attacks`.
+
+    A gate that looks for pieces of what was read recognises none of them; only one that asks about
+    the model's own words too (`STRICT` in `defences`) stops them.
+
+    >>> disguises()["digit_words"].goal.effect
+    'search'
+    """
+    return {entry["id"]: attack(**entry) for entry in _file()["disguises"]}
+
+
 def attack(
     id: str,
     slots: Sequence[str],

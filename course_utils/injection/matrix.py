@@ -189,7 +189,8 @@ def summary(cells: Iterable[Cell], by: str = "defence") -> list[dict[str, Any]]:
     """A row for each defence (or attack, task, victim): shares with N and Wilson intervals.
 
     The shares of attacks that succeeded and of tasks done under attack, tasks done without
-    attack, and per run the calls blocked, questions asked and tokens (of all runs, attacked or not).
+    attack, and per run the calls blocked, questions asked and tokens (the mean of attacked and calm
+    runs together).
 
     A scripted victim does the same every time. Its runs are no sample, and the intervals then only
     say how few cells stand behind a share; they are no forecast of other attacks.

@@ -10,10 +10,12 @@ looked up in both. The two look-ups are unequal on purpose:
   a row are enough. It only names the source for the person who is asked.
 
 What is in neither is *model*: made up, computed, or disguised (base64, "evil AT example DOT com").
-A disguise therefore never turns a value into the user's. The idea is that of taint tracking
-(Denning, 1976, "A Lattice Model of Secure Information Flow"); CaMeL (Debenedetti et al., 2025,
-"Defeating Prompt Injections by Design") does it exactly, with an interpreter. This module compares
-texts, and so knows less: see `Ledger.mark`.
+A disguise therefore never turns a value into the user's; but it does hide the source, and a gate
+that lets the model's own words pass (see `ProvenanceGate`, `strict`) lets it pass.
+
+The idea is that of taint tracking (Denning, 1976, "A Lattice Model of Secure Information Flow");
+CaMeL (Debenedetti et al., 2025, "Defeating Prompt Injections by Design") does it exactly, with an
+interpreter. This module compares texts, and so knows less: see `Ledger.mark`.
 """
 
 from __future__ import annotations
@@ -32,9 +34,11 @@ RUN = 4  # so many words in a row, found in a tool's output, make a text that ou
 CONTEXT = 30  # characters shown on either side of a find
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _NUMBER = re.compile(r"(?<![\w.,-])[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w]|[.,]\d)")
-# Parts of a text that lead somewhere: addresses, links, long numbers, codes.
-_IDENTIFIER = re.compile(r"\S*(?:@|://|www\.|\d{3})\S*")
-_INSIDE = "@./:_-+#?=&%"  # joins words into one identifier
+# Parts of a text that lead somewhere: addresses, links, long numbers, codes such as AB-12.
+_IDENTIFIER = re.compile(r"\S*(?:@|://|www\.|\d{3}|[^\W\d_]{2}-\d)\S*")
+_INSIDE = "@./:_-+#?=&%~!\\;,"  # joins words into one identifier
+# No numbers of their own: the parts of 1 000 and of 10:30.
+_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?!\d)|\d+(?::\d+)+")
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,15 @@ class Ledger:
     def mark(self, value: Any, path: str = "") -> Mark:
         """Where a single value comes from.
 
-        Texts are compared, so two things escape. A value in the request counts as the user's
-        whatever the user wanted with it. And a value that a tool's output *led to* without
-        containing it (a translation, a sum, an encoding) is marked *model*, with no source.
+        Texts are compared, so three things escape. A value in the request counts as the user's
+        whatever the user wanted with it. A value that a tool's output *led to* without containing
+        it (a translation, a sum, an encoding, a few plain words among others) is marked *model*,
+        with no source. And None, True, False and "" are *constant*, because they hold no words:
+        where a flag carries authority (`public=True`), do not leave it to provenance.
+
+        *Whole* means that no letter, digit or joining sign (such as @ . / - ~ ; ,) directly
+        continues the value. In doubt the answer is no: "bo@x.com,li@x.com" without a space holds
+        neither address for this look-up, and 1 000 with a space is no number.
 
         >>> Ledger("Write to Ana.").mark("ana").origin
         'user'
@@ -160,11 +170,13 @@ def _plain(text: str) -> str:
 def _stands_in(value: Any, text: str) -> bool:
     """Whether a value stands in a trusted text, whole: not as part of a word or an address."""
     if isinstance(value, int | float):
-        return any(_number(found) == value for found in _NUMBER.findall(text))
+        return any(_number(each) == value for each in _NUMBER.findall(_GROUPED.sub(" ; ", text)))
     wanted = _plain(str(value))
     start = text.find(wanted) if wanted else -1
     while start >= 0:
-        if _ends(text[:start][::-1]) and _ends(text[start + len(wanted) :]):
+        # An apostrophe joins what stands before (o'brien@…); after a name it is a genitive (Bo's).
+        before = re.sub("['’]", "_", text[:start])[::-1]
+        if _ends(before) and _ends(text[start + len(wanted) :]):
             return True
         start = text.find(wanted, start + 1)
     return False

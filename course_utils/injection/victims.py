@@ -1,8 +1,10 @@
 """Two agents without a model: the most obedient one there could be, and one that knows roles.
 
-Between them lies every real model. What the most obedient one cannot do under a defence, no model
-can be talked into. What happens even to the one that only obeys the system and the user is the
-fault of the program that wrote its prompt.
+Between them lies every real model, with one reservation. The most obedient one understands only
+the phrases and the disguises of `orders`; what it cannot do under a defence, a model that reads
+other phrases, or encodes in another way, may still be talked into. So its failures bound the
+attacks as they are written, and not all attacks. What happens even to the one that only obeys the
+system and the user is the fault of the program that wrote its prompt.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from course_utils.injection.attacks import UserTask
-from course_utils.injection.orders import RESULT, Order, orders, swaps
+from course_utils.injection.orders import DISGUISES, RESULT, Order, orders, swaps
 from course_utils.messages import Message, Reply, ToolCall
 from course_utils.models.tokenizer import tokenizer
 from course_utils.tools import Tool
@@ -102,12 +104,17 @@ class Obedient:
         return ToolCall(number, order.tool, values)
 
     def _quoting(self, value: Any, done: Sequence[ToolCall], results: Sequence[str]) -> Any:
-        """The value with `[result of NAME]` replaced by what that tool has returned."""
+        """The value with `[result of NAME]` replaced by what that tool has returned.
+
+        `[result of NAME in WORDS]` asks for a disguise: see `DISGUISES`.
+        """
         if not isinstance(value, str):
             return value
         pairs = zip(done, results, strict=False)
         known = {call.name: result for call, result in pairs if not call.arguments}
-        return RESULT.sub(lambda found: known.get(found.group(1), ""), value)
+        return RESULT.sub(
+            lambda found: DISGUISES[found.group(2) or ""](known.get(found.group(1), "")), value
+        )
 
     def _filled(self, arguments: dict[str, Any], results: Sequence[str]) -> dict[str, Any] | None:
         """The arguments with {name} replaced by what the results say; None if they do not."""
