@@ -211,10 +211,7 @@ def _provenance_gate(setting: Setting, strict: bool = False) -> Gate:
 
 def _quarantined(tools: list[Tool], setting: Setting) -> list[Tool]:
     fields, reader = setting.task.fields, setting.reader
-    return [
-        fields_only(each, fields, reader) if each.effect == "read" and not each.open_world else each
-        for each in tools
-    ]
+    return [fields_only(each, fields, reader) if each.effect == "read" else each for each in tools]
 
 
 def _planned(model: Any, setting: Setting) -> PlanFirst:

@@ -14,7 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from course_utils.errors import CourseError
 from course_utils.injection.attacks import UserTask
+from course_utils.injection.escaping import escape
 from course_utils.injection.orders import read_through
 from course_utils.messages import Message, Reply, ToolCall, system, user
 from course_utils.tools import Tool, content
@@ -32,6 +34,7 @@ def fields_only(tool: Tool, fields: Fields, reader: Reader) -> Tool:
     """The same tool; instead of its text come the fields that a reader found in it.
 
     What is not of the field's type (its JSON schema) becomes null: a number cannot hold an order.
+    The message of an error is text from outside as well: the model is only told that there was one.
     """
     from jsonschema import Draft202012Validator
 
@@ -39,7 +42,13 @@ def fields_only(tool: Tool, fields: Fields, reader: Reader) -> Tool:
 
     @functools.wraps(tool.function)
     def function(**arguments: Any) -> dict[str, Any]:
-        found = reader(content(tool.function(**arguments)), fields)
+        try:
+            text = content(tool.function(**arguments))
+        except Exception as error:
+            raise CourseError(
+                f"{tool.name} failed ({type(error).__name__}); what it said is withheld."
+            ) from None
+        found = reader(text, fields)
         return {
             name: found.get(name) if check.is_valid(found.get(name)) else None
             for name, check in checks.items()
@@ -49,7 +58,10 @@ def fields_only(tool: Tool, fields: Fields, reader: Reader) -> Tool:
 
 
 def model_reader(model: Any, max_new_tokens: int = 40) -> Reader:
-    """A reader that is a model without tools, held to the schema of the fields."""
+    """A reader that is a model without tools, held to the schema of the fields.
+
+    The text is escaped: it must not forge a turn in the reader's prompt either.
+    """
 
     def read(text: str, fields: Fields) -> dict[str, Any]:
         if not fields:
@@ -61,7 +73,9 @@ def model_reader(model: Any, max_new_tokens: int = 40) -> Reader:
             "additionalProperties": False,
         }
         wish = system(f"Fill in {', '.join(fields)} from the text, as JSON.")
-        reply = model.chat([wish, user(text)], grammar=schema, max_new_tokens=max_new_tokens)
+        reply = model.chat(
+            [wish, user(escape(text))], grammar=schema, max_new_tokens=max_new_tokens
+        )
         try:
             found = json.loads(reply.text)
         except ValueError:  # cut off at the limit
