@@ -1,7 +1,7 @@
 """The part of the matrix that real models answer: chosen, and written down, before they ran.
 
 `data/world/injection_plan.toml` says which models, tasks, attacks and defences, and how many
-replies that may take at most. Nothing is added or left out afterwards.
+replies that may take at most; its header, what a pilot changed. No run is left out for its result.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def _runs(part: dict[str, Any]) -> Iterator[Chosen]:
 def run_plan(load: Callable[[str], Any], plan: Plan | None = None) -> list[Cell]:
     """Run what was chosen. `load` gives a model by its name; all its runs share one object.
 
-    The tools offered are those of the task and send_email, with an attack or without one.
+    The tools offered are those of the task and send_email, with an attack or without one. Each cell
+    is a single greedy run. A call that is cut off at `max_new_tokens` does not happen, so it counts
+    as no success, of an attack as of a task.
     """
     plan = plan or read_plan()
     models = {name: load(name) for name in dict.fromkeys(run.model for run in plan.runs)}
