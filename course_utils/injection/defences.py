@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_utils.approval import CAREFUL, Gate, Policy
+from course_utils.approval import CAREFUL, Decision, Gate, Policy, Request
 from course_utils.injection.attacks import UserTask
 from course_utils.injection.escaping import escape_description, escape_results
 from course_utils.injection.gate import BothGates, ProvenanceGate, watched
-from course_utils.injection.people import Person
 from course_utils.injection.provenance import Ledger
 from course_utils.injection.reading import (
     PlanFirst,
@@ -44,7 +43,7 @@ class Setting:
     """What a defence may know of a run: the task, the person at the gate, the ledger."""
 
     task: UserTask
-    ask: Person
+    ask: Callable[[Request], Decision | None]  # a person; None: not decided here
     ledger: Ledger
     reader: Reader
     planner: Callable[..., Reply] | None = None
