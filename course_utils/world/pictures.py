@@ -14,7 +14,7 @@ from typing import Any
 from course_utils.world.effects import Effects
 from course_utils.world.problems import BadValue, NotFound
 
-LINE = 44  # characters of the prompt in one line of a card
+LINE = 50  # characters of the prompt in one line of a card
 
 
 class PictureMaker:
@@ -69,7 +69,7 @@ class PictureMaker:
 
 
 def _card(name: str, prompt: str) -> str:
-    lines = textwrap.wrap(prompt, LINE, max_lines=8, placeholder=" …") or [""]
+    lines = textwrap.wrap(prompt, LINE, max_lines=14, placeholder=" …") or [""]
     height = 58 + 20 * len(lines)
     # The colours come from the page, so that the card is readable in light and dark themes.
     ink = "var(--jp-ui-font-color1, #222)"
