@@ -73,7 +73,7 @@ def _card(name: str, prompt: str) -> str:
     height = 58 + 20 * len(lines)
     # The colours come from the page, so that the card is readable in light and dark themes.
     ink = "var(--jp-ui-font-color1, #222)"
-    text = "".join(
+    text = " ".join(  # spaces for those who see the text without the picture
         f'<text x="16" y="{58 + 20 * row}" font-size="14" fill="{ink}">{escape(line)}</text>'
         for row, line in enumerate(lines)
     )
@@ -83,6 +83,6 @@ def _card(name: str, prompt: str) -> str:
         'font-family="sans-serif">'
         f'<rect x="1" y="1" width="398" height="{height - 2}" rx="8" '
         'fill="var(--jp-layout-color2, #eee)" stroke="var(--jp-border-color1, #999)"/>'
-        f'<text x="16" y="28" font-size="12" fill="{ink}">{escape(name)}: asked for as</text>'
+        f'<text x="16" y="28" font-size="12" fill="{ink}">{escape(name)}: asked for as</text> '
         f"{text}</svg>"
     )
