@@ -30,6 +30,7 @@ def imported(file):
                 "course_utils.show",
                 "course_utils.errors",
                 "course_utils.messages",
+                "course_utils.code_trace",
                 "course_utils.trace",
             ),
         ),
