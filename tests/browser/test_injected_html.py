@@ -40,7 +40,8 @@ display(predict("09.9", EVIL), table([[ledger.mark("window.injected").quote]], [
 # Elements of an output that markup from outside could have made. (JupyterLab makes a link of an
 # address in plain text; nothing is fetched until somebody follows it.)
 ALIVE = """() => [...document.querySelectorAll('.jp-OutputArea-output')]
-  .flatMap(output => [...output.querySelectorAll('script, img, iframe, style, a[href^="javascript"]')])
+  .flatMap(output =>
+    [...output.querySelectorAll('script, img, iframe, style, a[href^="javascript"]')])
   .map(element => element.outerHTML.slice(0, 120))
   .filter(html => /injected|evil|display:none|src="?x/.test(html))"""
 
