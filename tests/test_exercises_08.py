@@ -46,26 +46,37 @@ def test_one_program():
     )
 
 
+PAGE = "What is my current plan?"
+
+
 def test_read_a_trace():
     assert_classifies(
         "08.2",
         right=[
-            {"weather": 0, "car": "web_search", "script": 0},
-            {"weather": 0.0, "car": "web_search()", "script": "0"},
-            {"weather": "none", "car": " Web_Search ", "script": None},
+            {"weather": PAGE, "car": 1, "script": 2},
+            {"weather": "[what is my current plan]", "car": "1", "script": "step 2"},
+            {"weather": f" '{PAGE}' ", "car": 1.0, "script": 2.0},
+            {"weather": PAGE, "car": "one", "script": "the second step"},
+            {"weather": PAGE, "car": "picture_1", "script": "2nd"},
         ],
         wrong=[
-            ({"weather": 2, "car": "web_search", "script": 0}, "held 15"),
-            ({"weather": 3, "car": "web_search", "script": 0}, "no search ran"),
-            ({"weather": 0, "car": "image_generator", "script": 0}, "that tool got"),
-            ({"weather": 0, "car": "final_answer", "script": 0}, "08.2"),
-            ({"weather": 0, "car": "web_search", "script": 1}, "IndexError"),
-            ({"weather": 0, "car": "web_search", "script": 3}, "IndexError"),
-            ({"weather": 0, "car": "web_search"}, "missing: script"),
-            ([0, "web_search", 0], "dict with the keys"),
+            ({"weather": "What is in the current bill?", "car": 1, "script": 2}, "of a bill"),
+            ({"weather": "Weather in Paris, France", "car": 1, "script": 2}, "not among"),
+            ({"weather": "Current offers in the shop in Paris", "car": 1, "script": 2}, "offers"),
+            ({"weather": "web_search", "car": 1, "script": 2}, "no page that came back"),
+            ({"weather": PAGE, "car": 0, "script": 2}, "Look at the calls"),
+            ({"weather": PAGE, "car": "none", "script": 2}, "Look at the calls"),
+            ({"weather": PAGE, "car": 2, "script": 2}, "Count the calls"),
+            ({"weather": PAGE, "car": 1, "script": 1}, "ended with an error"),
+            ({"weather": PAGE, "car": 1, "script": 3}, "not the first"),
+            ({"weather": PAGE, "car": 1, "script": 4}, "step limit"),
+            ({"weather": PAGE, "car": 1, "script": 0}, "no step that ran"),
+            ({"weather": PAGE, "car": 1, "script": "2 or 3"}, "no step that ran"),
+            ({"weather": PAGE, "car": 1}, "missing: script"),
+            ([PAGE, 1, 2], "dict with the keys"),
         ],
     )
-    partly_open = {"weather": 0, "car": ..., "script": 0}
+    partly_open = {"weather": PAGE, "car": ..., "script": 2}
     assert check("08.2", partly_open).ok is None
 
 
@@ -94,6 +105,17 @@ def test_unsupported():
         seen += [n for text in observations for n in NUMBER.findall(text)]
         return [n for n in NUMBER.findall(answer) if n not in seen]
 
+    def word_boundaries(answer, observations):
+        return [
+            n
+            for n in NUMBER.findall(answer)
+            if not any(re.search(rf"\b{re.escape(n)}\b", text) for text in observations)
+        ]
+
+    def begins(answer, observations):
+        seen = [n for text in observations for n in NUMBER.findall(text)]
+        return [n for n in NUMBER.findall(answer) if not any(s.startswith(n) for s in seen)]
+
     def whole_only(answer, observations):
         seen = re.findall(r"\d+", " ".join(observations))
         return [n for n in re.findall(r"\d+", answer) if n not in seen]
@@ -115,6 +137,8 @@ def test_unsupported():
         wrong=[
             (substring, "13 is not 3"),
             (whole_only, "1.5 was not"),
+            (word_boundaries, "1.5 is not 5"),
+            (begins, "130 is not 13"),
             (first_only, "both were observed"),
             (supported, "those are the supported ones"),
             (joined, "are not 13"),
@@ -158,7 +182,7 @@ def test_look_first():
                 result = tools["web_search"](*args, **kwargs)
                 looked = True
                 return result
-            if not looked:
+            if name == "image_generator" and not looked:
                 raise ValueError("Call web_search before you draw.")
             return tools[name](*args, **kwargs)
 
@@ -203,6 +227,45 @@ def test_look_first():
 
         return handler
 
+    def after_any_call(tools):
+        found = []
+
+        def handler(name, args, kwargs):
+            if name == "image_generator" and not found:
+                raise PermissionError("Search first.")
+            result = tools[name](*args, **kwargs)
+            found.append(name)
+            return result
+
+        return handler
+
+    def two_tools_only(tools):
+        inner = right_one(tools)
+        return lambda name, args, kwargs: (
+            inner(name, args, kwargs) if name in ("web_search", "image_generator") else None
+        )
+
+    def nothing_before_a_search(tools):
+        found = []
+
+        def handler(name, args, kwargs):
+            if name != "web_search" and not found:
+                raise PermissionError("Search first.")
+            result = tools[name](*args, **kwargs)
+            found.extend([name] if name == "web_search" else [])
+            return result
+
+        return handler
+
+    def keeps_the_picture(tools):
+        inner = right_one(tools)
+
+        def handler(name, args, kwargs):
+            result = inner(name, args, kwargs)
+            return None if name == "image_generator" else result
+
+        return handler
+
     shared = []
 
     def shares(tools):
@@ -228,6 +291,10 @@ def test_look_first():
             (never_draws, "the picture should be drawn"),
             (too_early, "A search that failed"),
             (after_the_fact, "before the call"),
+            (after_any_call, "After a call of 'calculator'"),
+            (two_tools_only, "not passed on"),
+            (nothing_before_a_search, "at any time"),
+            (keeps_the_picture, "never learns the picture's name"),
             (shares, "inside of look_first"),
             (no_keywords, "passed on with its arguments"),
             (lambda tools: tools["web_search"]("Bond"), "should return a function"),

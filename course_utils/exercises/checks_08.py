@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -92,38 +93,61 @@ def one_program(answer: Any) -> Feedback:
 # -- 08.2: what the traces say ---------------------------------------------------------------------
 
 KEYS = ("weather", "car", "script")
+PAGE = "what is my current plan"
+OTHER_PAGES = {
+    "current offers in the shop in paris": "it speaks of offers",
+    "what is in the current bill": "it speaks of a bill",
+    "weather in paris, france": "that page was not among the results of this search",
+    "paris, france: the weather at 7:00": "that page was not among the results of this search",
+}
+WORDS = {"none": 0, "no": 0, "one": 1, "first": 1, "two": 2, "second": 2, "three": 3, "third": 3}
 
 
-def _count(value: Any) -> Any:
-    text = str(value).strip().casefold()
-    return 0 if text in ("none", "no", "0", "0.0", "never") else value
+def _count(value: Any) -> int | None:
+    """A whole number, also from "one", "step 2" or "picture_1"; None if it is none."""
+    text = str(value).strip().casefold().removesuffix(".0")
+    digits = re.findall(r"\d+", text)
+    if digits:
+        return int(digits[0]) if len(digits) == 1 else None
+    named = [number for word, number in WORDS.items() if word in text.split()]
+    return named[0] if len(named) == 1 else None
 
 
 @exercise(
     "08.2",
     title="Read three traces",
     hints=[
-        "Weather: look at the column of calls and at the errors. Which search came back?",
-        "Car: one result was put into the next call by the program itself, in the same step.",
-        "Script: a step counts only if it ended without an error.",
+        'Weather: print(to_read["weather"].steps[0].observation). A page begins with its title in '
+        "square brackets.",
+        "Car: the calls stand in the trace, each with what came back; the answer is no call.",
+        "Script: a step that ended with an error did not run to its end. Take the first other one.",
     ],
 )
 def read_traces(answer: Any) -> Feedback:
     given = _wants(answer, KEYS)
-    pages = _count(given["weather"])
-    tool = str(given["car"]).strip().casefold().removesuffix("()")
-    ran = _count(given["script"])
-    if pages != 0:
-        if pages == 2:
-            return wrong("weather: two pages could have held 15 between them, but were they read?")
-        return wrong("weather: its steps failed before anything came back; no search ran.")
-    if tool == "image_generator":
-        return wrong("car: that tool got the text. Whose text was it, that nobody had read?")
-    if tool != "web_search":
-        return wrong(f"car: {short(given['car'])} returned nothing that was passed on unread.")
-    if ran != 0:
-        return wrong("script: each of its steps prints numbers and then ends with an IndexError.")
-    return right("No page, an unread result, no clean run: none of it stands in the answers.")
+    page = str(given["weather"]).strip().strip("[]?.\"'« »").casefold()
+    pictures, step = _count(given["car"]), _count(given["script"])
+    if page in OTHER_PAGES:
+        return wrong(f"weather: not that one, {OTHER_PAGES[page]}.")
+    if page != PAGE:
+        return wrong(f"weather: no page that came back has the title {short(given['weather'])}.")
+    if pictures == 0:
+        return wrong("car: so the answer says. Look at the calls, not at the answer.")
+    if pictures != 1:
+        return wrong(f"car: the trace does not show {short(given['car'])}. Count the calls.")
+    if step == 1:
+        return wrong("script: step 1 printed the three numbers, and then ended with an error.")
+    if step == 3:
+        return wrong("script: step 3 did run to its end, but it was not the first.")
+    if step == 4:
+        return wrong("script: that is the answer at the step limit; nothing was run there.")
+    if step != 2:
+        return wrong(f"script: {short(given['script'])} is no step that ran to its end.")
+    return right(
+        "A page about something else, a picture that the answer denies, a script that ran two "
+        "steps before the run ended. The claim check is silent about all three; the first two "
+        "are bad runs."
+    )
 
 
 # -- 08.3: numbers that nobody observed ------------------------------------------------------------
@@ -141,6 +165,8 @@ CASES: list[tuple[str, list[str], list[str], str]] = [
     ("It is 1.5 m.", ["It is 1.5 m high."], [], "1.5 is one number, and it was observed"),
     ("It is 1.5 m.", ["1 of 5 pages"], ["1.5"], "1 and 5 were observed, 1.5 was not"),
     ("It is 13 °C.", ["1 page", "3 pages"], ["13"], "1 and 3 in two observations are not 13"),
+    ("It is 5 m.", ["It is 1.5 m high."], ["5"], "1.5 is not 5, although a 5 stands in it"),
+    ("It is 13 m.", ["It is 130 m high."], ["13"], "130 is not 13, although a 13 stands in it"),
     ("It is sunny.", ["13 °C"], [], "the answer has no number"),
     ("7 or 8.", [], ["7", "8"], "nothing was observed at all"),
 ]
@@ -192,6 +218,7 @@ class _Desk:
 
     def __init__(self, broken: bool = False) -> None:
         self.searched: list[str] = []
+        self.calculated: list[str] = []
         self.drawn: list[str] = []
         self.broken = broken
 
@@ -201,12 +228,17 @@ class _Desk:
         self.searched.append(query)
         return f"pages about {query}"
 
+    def calculator(self, expression: str) -> str:
+        self.calculated.append(expression)
+        return f"the value of {expression}"
+
     def image_generator(self, prompt: str) -> str:
         self.drawn.append(prompt)
         return f"picture_{len(self.drawn)}"
 
     def tools(self) -> dict[str, Callable[[str], str]]:
-        return {"web_search": self.web_search, "image_generator": self.image_generator}
+        tools = [self.web_search, self.calculator, self.image_generator]
+        return {tool.__name__: tool for tool in tools}
 
 
 def _handler(answer: Any, desk: _Desk) -> Callable[..., Any]:
@@ -261,6 +293,11 @@ def look_first(answer: Any) -> Feedback:
         return wrong("After a search has succeeded, the picture should be drawn.")
     if desk.drawn != ["Aston Martin DB5"]:
         return wrong("The picture maker should get its prompt, also as a keyword argument.")
+    if (drawn := call(handler, "image_generator", ["Aston Martin DB5"], {})) != "picture_2":
+        return wrong(
+            "The model never learns the picture's name: return what the picture maker returned "
+            f"('picture_2'); yours returned {short(drawn)}."
+        )
     return _other_desks(answer) or right("The order is now a rule of the program, not a wish.")
 
 
@@ -268,11 +305,28 @@ def _other_desks(answer: Any) -> Feedback | None:
     fresh = _Desk()
     if not _refused(_handler(answer, fresh), "image_generator", ["a car"], {}):
         return wrong("A second run draws at once: keep what was found inside of look_first.")
+    if fault := _other_tools(answer):
+        return fault
     broken = _Desk(broken=True)
     handler = _handler(answer, broken)
     _refused(handler, "web_search", ["Bond car"], {})
     if not _refused(handler, "image_generator", ["a car"], {}):
         return wrong("A search that failed has found nothing, and yet a picture was drawn.")
+    return None
+
+
+def _other_tools(answer: Any) -> Feedback | None:
+    desk = _Desk()
+    handler = _handler(answer, desk)
+    if _refused(handler, "calculator", ["6 * 7"], {}) or desk.calculated != ["6 * 7"]:
+        return wrong(
+            "Other tools should work at any time: a call of 'calculator' before the search was "
+            "not passed on."
+        )
+    if call(handler, "calculator", ["1 + 1"], {}) != "the value of 1 + 1":
+        return wrong("The result of other tools ('calculator') should be returned as well.")
+    if not _refused(handler, "image_generator", ["a car"], {}):
+        return wrong("After a call of 'calculator' it draws, although nothing was looked up.")
     return None
 
 
