@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from course_utils.errors import CourseError
+from course_utils.messages import Alternative
 from course_utils.models import checks, verify
 from course_utils.models.catalogue import have_weights, spec
 from course_utils.models.changed import keys_changed_since
@@ -140,6 +141,23 @@ def test_candidates_must_be_given_for_every_token(replies):
     record = next(copy.deepcopy(r) for r in replies if r.get("alternatives"))
     record["alternatives"].pop()
     assert any("candidates" in problem for problem in form_problems(record))
+
+
+def test_the_tokens_of_a_stop_string_need_no_candidates(tok):
+    text = "x = 1\n</code>"
+    ids = tok.encode(text)
+    request = Request((1, 2, 3), max_new_tokens=20, stop=("</code>",), top_k=1)
+    inside = len(tok.encode("x = 1\n"))
+    assert tok.decode(ids[:inside]) == "x = 1\n"  # the stop begins with a token of its own
+
+    def problems(rows):
+        alternatives = tuple((Alternative(i, tok.decode([i]), -0.1),) for i in ids[:rows])
+        made = Generation(tuple(ids), "x = 1\n", "stop_string", alternatives)
+        record = make_record(request, made, spec(MODEL), tok, "x")
+        return [p for p in form_problems(record) if "candidates" in p]
+
+    assert problems(len(ids)) == problems(inside) == []
+    assert problems(inside - 1) == [f"candidates are given for {inside - 1} of {len(ids)} tokens"]
 
 
 def test_hash_follows_the_content_and_not_the_file(replies):

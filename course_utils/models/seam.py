@@ -80,7 +80,8 @@ class Generation:
     `ids` are the generated tokens without the end token. `finish_reason` is `stop` (the model
     chose its end token), `stop_string` (a stop string was completed: `ids` includes the token that
     completed it, `text` ends before it) or `length`. `alternatives` has one row per generated
-    token, with one more row for the end token when the model chose it.
+    token, with one more row for the end token when the model chose it; the tokens that spell a stop
+    string may have none.
     """
 
     ids: tuple[int, ...]
