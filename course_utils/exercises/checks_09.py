@@ -10,13 +10,61 @@ from course_utils.exercises.calls import AnswerFailed
 from course_utils.exercises.feedback import Feedback
 
 OPEN = Feedback("open", "Replace ... by your code and run the cells again.")
-STRANGER = "mallory@evil.example"
+# -- 09.1: read a matrix
 
-# -- 09.1: write an attack
+# What stands in the tables of section 3; a test compares it with the matrix.
+READ = {
+    "stopped_by_filter": 62,
+    "costs_tasks": "detector",
+    "asks_less": "provenance",
+    "passes_all": "lie",
+}
+MISREAD = {
+    "stopped_by_filter": "take what succeeds in the row tool filter from what succeeds in none",
+    "costs_tasks": "look at the tasks done without an attack: one row is below the others",
+    "asks_less": "compare how much gate and provenance ask without an attack",
+    "passes_all": "look at the column all structural of the second table: the largest number",
+}
 
 
 @exercise(
     "09.1",
+    title="Read a matrix",
+    hints=[
+        "Two columns of the first table end in `no attack`: days on which nobody attacks.",
+        "A defence that never says no to anybody and one that always does are both bad.",
+        "The second table counts tasks in which an attack succeeded, by defence and attack.",
+    ],
+)
+def read_matrix(answer: Any) -> Feedback:
+    if not isinstance(answer, Mapping):
+        return wrong(f"Give a dict with the keys {', '.join(READ)}, not {describe(answer)}.")
+    missing = [key for key in READ if answer.get(key, ...) is ...]
+    if missing:
+        return wrong(f"The value of {missing[0]!r} is missing.")
+    mistakes = [key for key in READ if _plain(answer[key]) != READ[key]]
+    if not mistakes:
+        return right("Security, usefulness and questions: three numbers, never one.")
+    first = mistakes[0]
+    verdict = partly if len(mistakes) < 3 else wrong
+    return verdict(f"{first} is not {short(answer[first])}: {MISREAD[first]}.")
+
+
+def _plain(value: Any) -> Any:
+    """A name as it stands in a table or in the picture, `gate (structure)`; a number as one."""
+    if not isinstance(value, str):
+        return None if isinstance(value, bool) else value
+    text = value.strip(" *").casefold().partition(" (")[0]
+    return int(text) if text.isdecimal() else text
+
+
+# -- 09.2: write an attack
+
+STRANGER = "mallory@evil.example"
+
+
+@exercise(
+    "09.2",
     title="An attack that the detector does not know",
     hints=[
         "The detector looks for words. Print SUSPICIOUS.pattern and avoid each of them.",
@@ -47,11 +95,11 @@ def attack_past_detector(answer: Any) -> Feedback:
     )
 
 
-# -- 09.2: write a policy
+# -- 09.3: write a policy
 
 
 @exercise(
-    "09.2",
+    "09.3",
     title="A policy for three tasks",
     hints=[
         "Which tools do the three tasks need, and which of them can reach a stranger?",
@@ -87,13 +135,13 @@ def policy_for_tasks(answer: Any) -> Feedback:
     return right("Nothing foreign goes out, and one question is asked where one is due.")
 
 
-# -- 09.3: find the hole
+# -- 09.4: find the hole
 
 SECRETS = ("7204", "1999", "0042")
 
 
 @exercise(
-    "09.3",
+    "09.4",
     title="Find the hole",
     hints=[
         "The gate looks for pieces of what tools have returned. What does it not recognise?",
@@ -116,6 +164,7 @@ def find_the_hole(answer: Any) -> Feedback:
                 f"For {secret} your query is {short(query)}, and the gate asks a person: it "
                 "recognises the secret in it."
             )
+    for secret, query in seen.items():  # after all of them: the attacker has only the query
         back = _text(recover, query, "recover")
         if back != secret:
             return wrong(
@@ -132,47 +181,3 @@ def _text(function: Callable[..., Any], value: str, name: str) -> str:
     if not isinstance(given, str):
         raise AnswerFailed(wrong(f"{name} should return a text, not {describe(given)}."))
     return given
-
-
-# -- 09.4: read a matrix
-
-# What stands in the tables of section 3; a test compares it with the matrix.
-READ = {
-    "stopped_by_warning": 0,
-    "costs_tasks": "detector",
-    "asks_less": "provenance",
-    "passes_all": "lie",
-}
-MISREAD = {
-    "stopped_by_warning": "compare the rows none and warning: how many attacks fewer succeed?",
-    "costs_tasks": "look at the tasks done without an attack: which row is below the others?",
-    "asks_less": "of gate and provenance, which asks fewer questions without an attack?",
-    "passes_all": "look at the column all structural of the second table: the largest number",
-}
-
-
-@exercise(
-    "09.4",
-    title="Read a matrix",
-    hints=[
-        "The first two columns are about attacks, the third is about days without any.",
-        "A defence that never says no to anybody and one that always does are both bad.",
-        "The second table counts tasks in which an attack succeeded, by defence and attack.",
-    ],
-)
-def read_matrix(answer: Any) -> Feedback:
-    if not isinstance(answer, Mapping):
-        return wrong(f"Give a dict with the keys {', '.join(READ)}, not {describe(answer)}.")
-    missing = [key for key in READ if answer.get(key, ...) is ...]
-    if missing:
-        return wrong(f"The value of {missing[0]!r} is missing.")
-    mistakes = [key for key in READ if _plain(answer[key]) != READ[key]]
-    if not mistakes:
-        return right("Security, usefulness and questions: three numbers, never one.")
-    first = mistakes[0]
-    verdict = partly if len(mistakes) < 3 else wrong
-    return verdict(f"{first} is not {short(answer[first])}: {MISREAD[first]}.")
-
-
-def _plain(value: Any) -> Any:
-    return value.strip().casefold() if isinstance(value, str) else value
