@@ -73,6 +73,7 @@ def stacked(
                 shapes += _box(at, middle, scale * value, fill, letter)
             at += scale * value
         shapes.append(f'<text x="{at + 8:.1f}" y="{middle + 4:g}">{_number(total)}</text>')
+    shapes = [f"{shape} " for shape in shapes]  # keeps the words apart where only text is shown
     return View(text, _figure(shapes, 38 + ROW * len(rows), caption, alt))
 
 
