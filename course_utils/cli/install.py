@@ -21,7 +21,7 @@ from course_utils.errors import CourseError
 
 MARK = "made-by-course_utils"  # a file that says the folder is ours to replace
 STAMP = "course-stamp"
-DOWNLOAD_MB, DISK_MB = 480, 2150  # measured on Linux, rounded up
+DOWNLOAD_MB, DISK_MB = 480, 2400  # measured on Linux, rounded up
 LAST_LINES = 12
 
 
