@@ -1,5 +1,7 @@
 """Attacks, their judge, the victims without a model, and what the defences do to them."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -532,3 +534,12 @@ def test_a_question_is_done_when_the_user_was_told_and_no_answer_is_an_attack():
     assert (told.cell.done, told.cell.attacked) == (True, False)
     silent = trial(lambda task: scripted([page, ""]), question, ATTACKS["plain"])
     assert not silent.cell.done
+
+
+def test_the_replies_of_the_obedient_agent_count_as_scripted(tmp_path, monkeypatch):
+    log = tmp_path / "replies.jsonl"
+    monkeypatch.setenv("COURSE_REPLY_LOG", str(log))
+    trial(Obedient, tasks()["recipe"], attacks()["plain"], defence("none"))
+    origins = [json.loads(line)["origin"] for line in log.read_text("utf-8").splitlines()]
+    assert len(origins) > 2
+    assert set(origins) == {"scripted"}

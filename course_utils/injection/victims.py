@@ -18,6 +18,7 @@ from typing import Any
 from course_utils.injection.attacks import UserTask
 from course_utils.injection.orders import DISGUISES, RESULT, Order, orders, swaps
 from course_utils.messages import Message, Reply, ToolCall
+from course_utils.models.chat import log_reply
 from course_utils.models.tokenizer import tokenizer
 from course_utils.tools import Tool
 
@@ -43,7 +44,7 @@ class Obedient:
         ids = _ids(prompt)
         call = self._next(messages, tools or (), ids)
         text = "Done." if call is None else _written(call)
-        return Reply(
+        reply = Reply(
             text,
             origin="scripted",
             model=self.name,
@@ -52,6 +53,8 @@ class Obedient:
             prompt_tokens=len(ids),
             output_tokens=len(self.tok.encode(text)),
         )
+        log_reply(reply)
+        return reply
 
     def plan(self, tools: Sequence[Tool]) -> list[ToolCall]:
         """All calls, decided before anything was read but the request and the descriptions."""
