@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from course_utils.exercises.feedback import Feedback, wrong
@@ -36,6 +36,23 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     except (Exception, SystemExit) as error:
         raise AnswerFailed(wrong(f"{name}({inputs}) raised {explain(error)}.")) from error
+
+
+def filled(answer: Any, keys: Iterable[str]) -> Mapping[str, Any]:
+    """An answer that is a dict with a value for each key; otherwise the check ends and says so.
+
+    >>> filled({"sent": 1}, ["sent"])
+    {'sent': 1}
+    """
+    keys = list(keys)
+    if not isinstance(answer, Mapping):
+        raise AnswerFailed(
+            wrong(f"Give a dict with the keys {', '.join(keys)}, not {describe(answer)}.")
+        )
+    missing = [key for key in keys if answer.get(key, ...) is ...]
+    if missing:
+        raise AnswerFailed(wrong(f"The value of {missing[0]!r} is missing."))
+    return answer
 
 
 def short(value: Any, limit: int = 80) -> str:

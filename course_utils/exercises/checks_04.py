@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from course_utils.exercises import call, describe, exercise, partly, right, short, wrong
-from course_utils.exercises.calls import AnswerFailed
+from course_utils.exercises.calls import AnswerFailed, filled
 from course_utils.exercises.feedback import Feedback
 
 
@@ -128,11 +128,7 @@ MISREAD = {
     ],
 )
 def read_the_tries(answer: Any) -> Feedback:
-    if not isinstance(answer, Mapping):
-        return wrong(f"Give a dict with the keys {', '.join(RETRIED)}, not {describe(answer)}.")
-    missing = [key for key in RETRIED if answer.get(key, ...) is ...]
-    if missing:
-        return wrong(f"The value of {missing[0]!r} is missing.")
+    answer = filled(answer, RETRIED)
     mistakes = [key for key in RETRIED if _plain(answer[key]) != _plain(RETRIED[key])]
     if not mistakes:
         return right("Five requests, three observations: the model sees what it can act on.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course_utils.exercises import call, describe, exercise, partly, right, short, wrong
-from course_utils.exercises.calls import AnswerFailed
+from course_utils.exercises.calls import AnswerFailed, filled
 from course_utils.exercises.feedback import Feedback
 
 # -- 05.1: effect classes
@@ -189,11 +189,7 @@ MISREAD = {
     ],
 )
 def read_audit(answer: Any) -> Feedback:
-    if not isinstance(answer, Mapping):
-        return wrong(f"Give a dict with the keys {', '.join(READ)}, not {describe(answer)}.")
-    missing = [key for key in READ if answer.get(key, ...) is ...]
-    if missing:
-        return wrong(f"The value of {missing[0]!r} is missing.")
+    answer = filled(answer, READ)
     mistakes = [key for key in READ if _plain(answer[key]) != READ[key]]
     if not mistakes:
         return right("What was wanted, what was decided, what happened: three columns.")

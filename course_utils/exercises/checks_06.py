@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from course_utils.exercises import call, describe, exercise, explain, partly, right, short, wrong
+from course_utils.exercises.calls import filled
 from course_utils.exercises.feedback import Feedback
 
 # What stands in the history of exercise 06.1; a test compares it with the notebook's table.
@@ -30,11 +31,7 @@ MISREAD = {
     ],
 )
 def read_a_history(answer: Any) -> Feedback:
-    if not isinstance(answer, Mapping):
-        return wrong(f"Give a dict with the keys {', '.join(HISTORY)}, not {describe(answer)}.")
-    missing = [key for key in HISTORY if answer.get(key, ...) is ...]
-    if missing:
-        return wrong(f"The value of {missing[0]!r} is missing.")
+    answer = filled(answer, HISTORY)
     mistakes = [key for key in HISTORY if answer[key] != HISTORY[key]]
     if not mistakes:
         return right("Nine checkpoints for three calls: any of them is a place to go back to.")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from course_utils.exercises import call, describe, exercise, partly, right, short, wrong
+from course_utils.exercises.calls import filled
 from course_utils.exercises.feedback import Feedback
 
 
@@ -191,11 +192,7 @@ WHERE = {
     ],
 )
 def cause(answer: Any) -> Feedback:
-    if not isinstance(answer, Mapping):
-        return wrong(f"Give a dict with the keys {', '.join(CAUSE)}, not {describe(answer)}.")
-    missing = [key for key in CAUSE if answer.get(key, ...) is ...]
-    if missing:
-        return wrong(f"The value of {missing[0]!r} is missing.")
+    answer = filled(answer, CAUSE)
     given = {key: _plain(answer[key]) for key in CAUSE}
     mistakes = [key for key in CAUSE if given[key] != CAUSE[key]]
     if not mistakes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from course_utils.exercises import call, describe, exercise, partly, right, short, wrong
-from course_utils.exercises.calls import AnswerFailed
+from course_utils.exercises.calls import AnswerFailed, filled
 from course_utils.exercises.feedback import Feedback
 
 OPEN = Feedback("open", "Replace ... by your code and run the cells again.")
@@ -37,11 +37,7 @@ MISREAD = {
     ],
 )
 def read_matrix(answer: Any) -> Feedback:
-    if not isinstance(answer, Mapping):
-        return wrong(f"Give a dict with the keys {', '.join(READ)}, not {describe(answer)}.")
-    missing = [key for key in READ if answer.get(key, ...) is ...]
-    if missing:
-        return wrong(f"The value of {missing[0]!r} is missing.")
+    answer = filled(answer, READ)
     mistakes = [key for key in READ if _plain(answer[key]) != READ[key]]
     if not mistakes:
         return right("Security, usefulness and questions: three numbers, never one.")
